@@ -1,0 +1,448 @@
+"""The config: plain dataclasses that hold every setting, its default and its explanation, and their YAML.
+
+pydantic checks the types while a file is loaded and is needed for nothing else, so the sections can also be
+made directly: `Train(steps=100)`. Blocks like `{name: adamw, lr: 1e-3}` are kept as `Choice`; nmt.variants checks
+them against the constructors that they name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+
+from nmt.choice import Choice, did_you_mean
+from nmt.errors import ConfigError
+from nmt.files import open_bytes
+
+STRICT = {"extra": "forbid", "strict": True}
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of a number, as an annotation."""
+
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
+    le: float | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> dict[str, Any]:
+        bounds = {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
+        return {**handler(source), **bounds}
+
+
+Count = Annotated[int, Range(ge=1)]
+Natural = Annotated[int, Range(ge=0)]
+Positive = Annotated[float, Range(gt=0)]
+Rate = Annotated[float, Range(ge=0, lt=1)]
+
+
+def _choice(name: str, **options: Any) -> Any:
+    return field(default_factory=lambda: Choice(name, options))
+
+
+@dataclass(kw_only=True)
+class Data:
+    __pydantic_config__ = STRICT
+    root: Annotated[str, "where relative corpus paths start"] = "."
+    train: Annotated[list[Choice], "one or several corpora: plain, tsv, hub or demo"]
+    valid: Annotated[dict[str, Choice], "one corpus, or names to corpora; the first decides best"] = field(
+        default_factory=dict
+    )
+    test: Annotated[dict[str, Choice], "names to corpora; tgt may be a list of files: several references"] = field(
+        default_factory=dict
+    )
+    filters: Annotated[
+        dict[str, Any], "by filter, `keep` turns one off; they drop pairs of train, never of valid or test"
+    ] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class Model:
+    __pydantic_config__ = STRICT
+    dim: Annotated[Count, "width of the embeddings and of every layer's input and output"]
+    heads: Annotated[Count, "attention heads; dim is divided among them"]
+    ffn_dim: Annotated[Count, "inner width of the feed-forward sublayers"]
+    encoder_layers: Count
+    decoder_layers: Count
+    dropout: Annotated[Rate, "of embeddings and of each sublayer's output"]
+    attention_dropout: Annotated[Rate, "of attention weights"] = 0.0
+    activation_dropout: Annotated[Rate, "after the activation of the feed-forward sublayers"] = 0.0
+    norm: Literal["layer", "rms"] = "layer"
+    norm_first: Annotated[bool, "true: pre-norm; false: post-norm, as in the paper"] = True
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    position: Annotated[Choice, "how a layer knows the order: sinusoidal or learned"] = _choice("sinusoidal")
+    tie: Annotated[
+        Literal["all", "decoder", "none"],
+        "one matrix for source embedding, target embedding and projection; or for the last two; or none",
+    ] = "all"
+
+
+@dataclass(kw_only=True)
+class Keep:
+    __pydantic_config__ = STRICT
+    last: Annotated[Count, "newest checkpoints to keep"] = 2
+    best: Annotated[Count, "best checkpoints to keep"] = 1
+
+
+@dataclass(kw_only=True)
+class Train:
+    __pydantic_config__ = STRICT
+    batch_tokens: Annotated[
+        Count, "rows x longest side, padding counted, per update over all its micro-batches"
+    ] = 4096
+    accumulate: Annotated[Literal["auto"] | Count, "micro-batches per update; auto: 1"] = "auto"
+    steps: Annotated[Count | None, "updates after which the run ends"] = None
+    epochs: Annotated[Count | None, "passes over the training data after which the run ends"] = None
+    minutes: Annotated[
+        Positive | None,
+        "wall clock of training, validation and saving, summed over resumes, after which the run ends "
+        "(the last validation comes on top); not reproducible",
+    ] = None
+    optimizer: Choice = _choice("adamw")
+    schedule: Annotated[Choice, "of the learning rate: inverse_sqrt, cosine or linear"] = _choice("inverse_sqrt")
+    label_smoothing: Rate = 0.1
+    objective: Choice = _choice("cross_entropy")
+    clip_norm: Annotated[float, Range(ge=0), "largest norm of the gradient; 0: no limit"] = 1.0
+    device: Annotated[str, "auto, cpu, cuda, cuda:1 or mps"] = "auto"
+    threads: Annotated[Literal["auto"] | Count, "CPU threads; auto: the cores of this process"] = "auto"
+    precision: Annotated[
+        Literal["auto", "fp32", "bf16"], "auto: bf16 where the device is good at it"
+    ] = "auto"
+    compile: Annotated[
+        Literal["auto"] | bool, "compile the loss (needs a C++ compiler on the CPU); auto: where it pays"
+    ] = "auto"
+    log_every: Annotated[Count, "steps"] = 50
+    validate_every: Annotated[Count, "steps; nll, ppl, and the metrics of real translations"] = 500
+    save_every: Annotated[Count, "steps"] = 500
+    keep: Keep = field(default_factory=Keep)
+    metric: Annotated[str, "chooses best: one of `metrics`, or nll"] = "bleu"
+    patience: Annotated[Natural, "validations without a new best after which the run ends; 0: no early stop"] = 0
+    average: Annotated[Natural, "snapshots at the last N validations, averaged at the end; 0: off"] = 5
+
+
+@dataclass(kw_only=True)
+class Config:
+    __pydantic_config__ = STRICT
+    run_dir: Annotated[str, "everything that the run writes"]
+    src_lang: Annotated[str, "language code, for the signature of a score"]
+    tgt_lang: Annotated[str, "language code; chooses the tokenizer of BLEU"]
+    seed: Annotated[int, Range(ge=0, lt=2**32)] = 1
+    data: Data
+    tokenizer: Choice = _choice("bpe")
+    model: Model
+    train: Train
+    search: Choice = _choice("beam")
+    metrics: Annotated[dict[str, dict[str, Any]], "bleu, chrf, ter, each with its options"] = field(
+        default_factory=lambda: {"bleu": {}, "chrf": {}}
+    )
+
+    def tree(self) -> dict[str, Any]:
+        """Plain mappings, lists and scalars, as in YAML."""
+        return typing.cast(dict[str, Any], _tree(self))
+
+    def digest(self) -> str:
+        """Names what shapes the result; settings that only say where or how fast it is made are left out."""
+        tree = self.tree()
+        del tree["run_dir"], tree["data"]["root"]
+        for key in ("keep", "log_every", "device", "threads", "compile", "save_every"):
+            del tree["train"][key]
+        return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _tree(value: Any) -> Any:
+    if isinstance(value, Choice):
+        return _tree(value.tree())
+    if dataclasses.is_dataclass(value):
+        return {item.name: _tree(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {key: _tree(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_tree(item) for item in value]
+    return value
+
+
+Path_ = tuple[str | int, ...]
+
+
+@dataclass
+class Source:
+    """A config as read, before its types are checked, with the place of every key."""
+
+    file: str
+    tree: Any
+    places: dict[Path_, str]
+
+    def place(self, path: Path_) -> str:
+        while path not in self.places and path:
+            path = path[:-1]
+        return self.places.get(path, self.file)
+
+
+def load(file: str | Path, overrides: list[str] | tuple[str, ...] = ()) -> tuple[Config, Source]:
+    """Reads a config file and applies `KEY=VALUE` overrides. Raises ConfigError with all problems at once."""
+    with open_bytes(file) as stream:
+        try:
+            text = stream.read().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{file}: is not UTF-8 text: {error.reason} at byte {error.start}") from None
+    places: dict[Path_, str] = {(): str(file)}
+    tree = parse_yaml(text, str(file), places)
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{file}: expected a mapping of settings at the top of the file")
+    source = Source(str(file), tree, places)
+    for override in overrides:
+        _override(source, override)
+    return _validate(source), source
+
+
+def _validate(source: Source) -> Config:
+    import pydantic
+
+    tree = source.tree
+    data = tree.get("data")
+    if isinstance(data, dict):
+        valid = data.get("valid")
+        # A single validation corpus may stand without a name.
+        if isinstance(valid, str) or (isinstance(valid, dict) and isinstance(valid.get("name"), str)):
+            data["valid"] = {"valid": valid}
+            source.places.update(
+                {(*p[:2], "valid", *p[2:]): at for p, at in source.places.items() if p[:2] == ("data", "valid")}
+            )
+        elif valid is None:
+            data.pop("valid", None)
+        if isinstance(data.get("train"), (dict, str)):
+            data["train"] = [data["train"]]
+    try:
+        # JSON mode is what lets strict types and mappings for dataclasses go together.
+        config = pydantic.TypeAdapter(Config).validate_json(json.dumps(tree), strict=True)
+    except pydantic.ValidationError as error:
+        raise ConfigError("\n".join(_explain(error, source))) from None
+    _fill_names(config)
+    found = list(_cross_checks(config, source))
+    if found:
+        raise ConfigError("\n".join(found))
+    return config
+
+
+def _explain(error: Any, source: Source) -> list[str]:
+    """One line per wrong key: where, what, what was expected."""
+    wrong: dict[Path_, list[str]] = {}
+    for item in error.errors(include_url=False):
+        path = _known_part(item["loc"], source.tree, missing=item["type"] == "missing")
+        wrong.setdefault(path, []).append(_sentence(item, path))
+    return [
+        f"{source.place(path)}: `{dotted(path)}` " + " or ".join(dict.fromkeys(sentences))
+        for path, sentences in wrong.items()
+    ]
+
+
+def _known_part(location: Path_, tree: Any, missing: bool) -> Path_:
+    """Cuts the tags that pydantic appends for members of a union."""
+    path: list[str | int] = []
+    for key in location:
+        if isinstance(tree, dict) and key in tree:
+            tree = tree[key]
+        elif isinstance(tree, list) and isinstance(key, int) and key < len(tree):
+            tree = tree[key]
+        elif missing and isinstance(tree, dict):
+            return (*path, key)
+        else:
+            break
+        path.append(key)
+    return tuple(path)
+
+
+def _sentence(item: dict[str, Any], path: Path_) -> str:
+    kind = item["type"]
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        names = [entry.name for entry in dataclasses.fields(_section(path[:-1]))]
+        return f"is no setting here{did_you_mean(str(path[-1]), names)}; known are: {', '.join(names)}"
+    if kind == "missing":
+        return "is missing"
+    message = item["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    message = message.removeprefix("a valid ").replace("input should be ", "")
+    return f"must be {message}, but is {item['input']!r} instead" if "Input" in item["msg"] else message
+
+
+def _section(path: Path_) -> type:
+    section: Any = Config
+    for key in path:
+        hint = typing.get_type_hints(section).get(str(key))
+        if not dataclasses.is_dataclass(hint):
+            break
+        section = hint
+    return typing.cast(type, section)
+
+
+def _fill_names(section: Any) -> None:
+    """A block without `name` keeps the field's default name."""
+    for item in dataclasses.fields(section):
+        value = getattr(section, item.name)
+        if isinstance(value, Choice) and not value.name and item.default_factory is not dataclasses.MISSING:
+            setattr(section, item.name, Choice(item.default_factory().name, value.options))
+        elif dataclasses.is_dataclass(value) and not isinstance(value, Choice):
+            _fill_names(value)
+
+
+def _cross_checks(config: Config, source: Source) -> Iterator[str]:
+    model, train = config.model, config.train
+    if model.dim % model.heads:
+        yield (
+            f"{source.place(('model', 'heads'))}: `model.heads` must divide `model.dim`, "
+            f"but {model.dim} is no multiple of {model.heads}"
+        )
+    if model.dim % 2:
+        yield f"{source.place(('model', 'dim'))}: `model.dim` must be even, but is {model.dim} instead"
+    if not (train.steps or train.epochs or train.minutes):
+        yield (
+            f"{source.place(('train',))}: `train` needs at least one limit: `steps`, `epochs` or `minutes`"
+        )
+    if train.metric != "nll" and train.metric not in config.metrics:
+        yield (
+            f"{source.place(('train', 'metric'))}: `train.metric` must be nll or one of `metrics` "
+            f"({', '.join(config.metrics)}), but is {train.metric!r} instead"
+        )
+    if not config.data.train:
+        yield f"{source.place(('data', 'train'))}: `data.train` must list at least one corpus"
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", train.device):
+        yield (
+            f"{source.place(('train', 'device'))}: `train.device` must be auto, cpu, mps, cuda or cuda:N, "
+            f"but is {train.device!r} instead"
+        )
+
+
+def dotted(path: Path_) -> str:
+    return ".".join(map(str, path))
+
+
+# --- YAML -------------------------------------------------------------------------------------------------------
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with the scalars of version 1.2's core schema: `no` is Norwegian, `1e-3` a number, `22:30` a time."""
+
+    yaml_implicit_resolvers: typing.ClassVar[dict[str, Any]] = {}
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), None)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), None)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$"), None)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"),
+    None,
+)
+
+
+def parse_yaml(text: str, name: str, places: dict[Path_, str] | None = None) -> Any:
+    """One YAML document as plain values; records in `places` the `file:line` of every key."""
+    try:
+        node = yaml.compose(text, _Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{name}:{mark.line + 1}" if mark else name
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        raise ConfigError(f"{where}: is not valid YAML: {problem}") from None
+    return None if node is None else _value(node, (), name, places if places is not None else {})
+
+
+def _value(node: yaml.Node, path: Path_, name: str, places: dict[Path_, str]) -> Any:
+    where = f"{name}:{node.start_mark.line + 1}"
+    places.setdefault(path, where)
+    if isinstance(node, yaml.MappingNode):
+        mapping: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            at = f"{name}:{key_node.start_mark.line + 1}"
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise ConfigError(f"{at}: a key must be a plain word")
+            key = key_node.value
+            if key in mapping:
+                raise ConfigError(f"{at}: `{dotted((*path, key))}` is set twice; keep one of them")
+            places[(*path, key)] = at
+            mapping[key] = _value(value_node, (*path, key), name, places)
+        return mapping
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(item, (*path, index), name, places) for index, item in enumerate(node.value)]
+    assert isinstance(node, yaml.ScalarNode)
+    kind, text = node.tag.removeprefix("tag:yaml.org,2002:"), node.value
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() == "true"
+    if kind == "int":
+        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+    if kind == "float":
+        return float(text.replace(".inf", "inf").replace(".Inf", "inf").replace(".INF", "inf").replace(".nan", "nan"))
+    return text
+
+
+def _override(source: Source, override: str) -> None:
+    """Applies one `KEY=VALUE` to the tree as read."""
+    key, equals, text = override.partition("=")
+    at = f"-s {override}"
+    if not equals or not key:
+        raise ConfigError(f"{at}: expected KEY=VALUE, for example -s train.steps=1000")
+    value = parse_yaml(text, at)
+    path: Path_ = tuple(int(part) if part.isdigit() else part for part in key.split("."))
+    parent = source.tree
+    for depth, part in enumerate(path[:-1]):
+        child = _child(parent, part, path[: depth + 1], at)
+        if child is None or isinstance(child, str):
+            # `-s search.beam=8` where the config says nothing, or just `search: beam`.
+            child = {} if child is None else {"name": child}
+            parent[part] = child
+        parent = child
+    last = path[-1]
+    if isinstance(parent, list):
+        _child(parent, last, path, at)
+    elif last == "name" and parent.get("name") != value:
+        parent.clear()  # the options of another variant do not carry over
+    parent[last] = value
+    source.places = {p: line for p, line in source.places.items() if p[: len(path)] != path}
+    source.places[path] = at
+
+
+def _child(parent: Any, part: str | int, path: Path_, at: str) -> Any:
+    if isinstance(parent, list):
+        if not isinstance(part, int) or part >= len(parent):
+            raise ConfigError(f"{at}: `{dotted(path)}` must be an index below {len(parent)}")
+        return parent[part]
+    if not isinstance(parent, dict):
+        raise ConfigError(f"{at}: `{dotted(path[:-1])}` is a single value and has no `{part}`")
+    return parent.get(str(part))
+
+
+def dump(tree: Any) -> str:
+    """YAML that `load` reads back as the same tree."""
+    return typing.cast(str, yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what YAML 1.2 or 1.1 would read as something else than the string that it is."""
+
+    yaml_implicit_resolvers: typing.ClassVar[dict[str, Any]] = {
+        key: list(value) for key, value in yaml.SafeDumper.yaml_implicit_resolvers.items()
+    }
+
+
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9.]*[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+def _represent_float(dumper: yaml.SafeDumper, value: float) -> yaml.Node:
+    text = {float("inf"): ".inf", float("-inf"): "-.inf"}.get(value, repr(value))
+    return dumper.represent_scalar("tag:yaml.org,2002:float", text)
+
+
+_Dumper.add_representer(float, _represent_float)

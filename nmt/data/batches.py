@@ -1,0 +1,60 @@
+"""Batches of token ids as tensors, padded on the right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+PAD, BOS = 0, 2
+Ids = np.ndarray  # token ids of one sentence, ending in eos
+
+
+@dataclass
+class Batch:
+    """B sentence pairs, padded to S and T; N real target tokens."""
+
+    src_BS: Tensor
+    tgt_in_BT: Tensor
+    targets_N: Tensor  # the real tokens of the target, eos included, row after row
+    real_N: Tensor  # where they stand in the flattened [B, T]
+    tokens: int
+    padding: float  # share of padded places, both sides together
+
+
+def collate(src: list[Ids], tgt: list[Ids], shape: tuple[int, int], device: torch.device) -> Batch:
+    """Pads to `shape` = (S, T), at least the longest sentences. The decoder's input is the target after a bos."""
+    src_BS, src_lengths = _pad(src, shape[0])
+    tgt_out_BT, tgt_lengths = _pad(tgt, shape[1])
+    tgt_in_BT = np.empty_like(tgt_out_BT)
+    tgt_in_BT[:, 0], tgt_in_BT[:, 1:] = BOS, tgt_out_BT[:, :-1]
+    real = np.flatnonzero(np.arange(tgt_out_BT.shape[1])[None, :] < tgt_lengths[:, None])
+    places = src_BS.size + tgt_out_BT.size
+    return Batch(
+        _send(src_BS, device),
+        _send(tgt_in_BT, device),
+        _send(tgt_out_BT.reshape(-1)[real], device),
+        _send(real, device),
+        len(real),
+        1 - float(src_lengths.sum() + tgt_lengths.sum()) / places,
+    )
+
+
+def pad_sources(src: list[Ids], device: torch.device) -> Tensor:
+    """Shape: [B, S]."""
+    return _send(_pad(src, max(map(len, src)))[0], device)
+
+
+def _pad(rows: list[Ids], width: int) -> tuple[np.ndarray, np.ndarray]:
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    width = max(width, int(lengths.max()))
+    padded = np.full((len(rows), width), PAD, np.int64)
+    padded[np.arange(width)[None, :] < lengths[:, None]] = np.concatenate(rows)
+    return padded, lengths
+
+
+def _send(array: np.ndarray, device: torch.device) -> Tensor:
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

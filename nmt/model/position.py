@@ -1,0 +1,72 @@
+"""How the model knows the order of tokens. A variant overrides the hooks that it needs; each does nothing by default."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+
+class Position(nn.Module):
+    """The three places where positions can enter a Transformer."""
+
+    limit: int | None = None  # the longest sequence that the variant can represent
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def embed(self, x_BTD: Tensor, start: int) -> Tensor:
+        """Scaled embeddings of tokens that stand at start, start + 1, ... -> the input of the first layer."""
+        return x_BTD
+
+    def rotate(self, x_BHTK: Tensor, start: int) -> Tensor:
+        """Queries or keys of self-attention -> the same with their positions worked in."""
+        return x_BHTK
+
+    def bias(self, query_start: int, queries: int, keys: int) -> Tensor | None:
+        """Added to the scores of self-attention, broadcast to [B, H, queries, keys]."""
+        return None
+
+
+class Sinusoidal(Position):
+    """Sines and cosines of geometrically growing wavelengths (Vaswani et al. 2017, section 3.5), for any length.
+
+    Half the dimensions hold sines, the other half cosines: the paper's features in another order.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim)
+        self.register_buffer("table_TD", sinusoids(256, dim), persistent=False)
+        self.table_TD: Tensor
+
+    def embed(self, x_BTD: Tensor, start: int) -> Tensor:
+        end = start + x_BTD.shape[1]
+        if end > self.table_TD.shape[0]:
+            self.table_TD = sinusoids(2 * end, self.dim).to(self.table_TD)
+        return x_BTD + self.table_TD[start:end].to(x_BTD.dtype)
+
+
+def sinusoids(length: int, dim: int) -> Tensor:
+    """Shape: [length, dim]."""
+    frequencies = torch.exp(torch.arange(dim // 2) * (-math.log(10_000) / max(1, dim // 2 - 1)))
+    angles = torch.arange(length)[:, None] * frequencies
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+class Learned(Position):
+    """One trained vector for each position below `limit`."""
+
+    def __init__(self, dim: int, *, limit: int = 1024) -> None:
+        super().__init__(dim)
+        self.limit = limit
+        self.weight = nn.Parameter(torch.empty(limit, dim))
+        nn.init.normal_(self.weight, std=dim**-0.5)
+
+    def embed(self, x_BTD: Tensor, start: int) -> Tensor:
+        return x_BTD + self.weight[start : start + x_BTD.shape[1]].to(x_BTD.dtype)
+
+
+POSITIONS: Mapping[str, Callable[..., Position]] = {"sinusoidal": Sinusoidal, "learned": Learned}

@@ -1,0 +1,144 @@
+"""The encoder-decoder Transformer of "Attention Is All You Need" (Vaswani et al. 2017).
+
+Initialisation:
+
+| weights                                        | drawn from                                             |
+|------------------------------------------------|--------------------------------------------------------|
+| matrices of attention and feed-forward         | Xavier uniform, each part of a fused matrix by itself  |
+| embeddings (also as tied projection)           | N(0, D^-1/2), multiplied by sqrt(D) at the input       |
+| projection that is not tied                    | Xavier uniform                                         |
+| biases 0; norm weights 1, norm biases 0        |                                                        |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmt import runtime
+from nmt.model.attention import Attention, Linear, SelfAttention, SourceAttention
+from nmt.model.cache import DecoderState, LayerCache
+from nmt.model.layers import NORMS, DecoderLayer, EncoderLayer, FeedForward, LayerShape
+from nmt.model.position import Position, Sinusoidal
+
+PAD = 0
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """All sizes of a model."""
+
+    layer: LayerShape
+    src_vocab: int
+    tgt_vocab: int
+    encoder_layers: int
+    decoder_layers: int
+    tie: str = "all"
+    position: Callable[[int], Position] = Sinusoidal
+
+
+class Transformer(nn.Module):
+    def __init__(self, arch: Architecture) -> None:
+        super().__init__()
+        if arch.tie == "all" and arch.src_vocab != arch.tgt_vocab:
+            raise ValueError("tie `all` needs one vocabulary for both sides")
+        dim = arch.layer.dim
+        self.dim = dim
+        self.dropout = arch.layer.dropout
+        self.dtype = torch.float32  # of the activations; runtime's choice
+        self.src_embedding = nn.Embedding(arch.src_vocab, dim)
+        self.tgt_embedding = self.src_embedding if arch.tie == "all" else nn.Embedding(arch.tgt_vocab, dim)
+        self.projection = self.tgt_embedding if arch.tie != "none" else nn.Embedding(arch.tgt_vocab, dim)
+        self.src_position = arch.position(dim)
+        self.tgt_position = arch.position(dim)
+        self.encoder = nn.ModuleList(EncoderLayer(arch.layer) for _ in range(arch.encoder_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(arch.layer) for _ in range(arch.decoder_layers))
+        # With the norm first, the sum that leaves the last layer has not been normalised yet.
+        last = NORMS[arch.layer.norm] if arch.layer.norm_first else lambda _: nn.Identity()
+        self.encoder_norm, self.decoder_norm = last(dim), last(dim)
+        self.initialise()
+
+    def initialise(self) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Embedding):
+                nn.init.normal_(module.weight, std=self.dim**-0.5)
+            elif isinstance(module, Linear):
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
+            fused = {SelfAttention: 3, SourceAttention: 2}.get(type(module), 0)
+            if fused:
+                weight = module.qkv.weight if isinstance(module, SelfAttention) else module.kv.weight  # type: ignore[union-attr]
+                for part in weight.chunk(fused):
+                    nn.init.xavier_uniform_(part)
+        if self.projection is not self.tgt_embedding:
+            nn.init.xavier_uniform_(self.projection.weight)
+
+    def forward(self, src_BS: Tensor, tgt_in_BT: Tensor) -> Tensor:
+        """States of the decoder for given target tokens, [B, T, D]; `logits` or an objective projects them."""
+        memory_BSD, mask_BS = self.encode(src_BS)
+        return self.decode(tgt_in_BT, memory_BSD, mask_BS)
+
+    def encode(self, src_BS: Tensor) -> tuple[Tensor, Tensor]:
+        """-> states of the encoder [B, S, D] and the mask [B, S] of real tokens."""
+        mask_BS = src_BS != PAD
+        x_BSD = self._embed(self.src_embedding, self.src_position, src_BS, 0)
+        for layer in self.encoder:
+            x_BSD = layer(x_BSD, self.src_position, mask_BS)
+        return self.encoder_norm(x_BSD), mask_BS
+
+    def decode(self, tgt_in_BT: Tensor, memory_BSD: Tensor, mask_BS: Tensor) -> Tensor:
+        x_BTD = self._embed(self.tgt_embedding, self.tgt_position, tgt_in_BT, 0)
+        for layer in self.decoder:
+            x_BTD = layer(x_BTD, self.tgt_position, memory_BSD, mask_BS)
+        return self.decoder_norm(x_BTD)  # type: ignore[no-any-return]
+
+    def logits(self, states: Tensor) -> Tensor:
+        """[..., D] -> [..., V]."""
+        return F.linear(states, self.projection.weight.to(states.dtype))
+
+    def start(self, src_BS: Tensor, beams: int) -> DecoderState:
+        """Encodes the source and lays out an empty decoder state for `beams` rows a sentence."""
+        memory_BSD, mask_BS = self.encode(src_BS)
+        layers = [LayerCache(*layer.src_attention.project(memory_BSD), beams) for layer in self.decoder]
+        return DecoderState(layers, mask_BS, beams)
+
+    def step(self, tokens_R: Tensor, state: DecoderState) -> Tensor:
+        """Log-probabilities [R, V] in fp32 of the token that follows; extends the state by one position."""
+        at = state.length
+        x_R1D = self._embed(self.tgt_embedding, self.tgt_position, tokens_R[:, None], at)
+        for layer, cache in zip(self.decoder, state.layers, strict=True):
+            x_R1D = layer.step(x_R1D, self.tgt_position, cache, at, state.mask_BS)
+        state.length = at + 1
+        return self.logits(self.decoder_norm(x_R1D[:, 0])).float().log_softmax(-1)
+
+    def _embed(self, table: nn.Embedding, position: Position, ids_BT: Tensor, start: int) -> Tensor:
+        x_BTD = table(ids_BT) * math.sqrt(self.dim)
+        x_BTD = position.embed(x_BTD, start).to(self.dtype)
+        return runtime.dropout(x_BTD, self.dropout if self.training else 0.0)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+@contextlib.contextmanager
+def watch(model: Transformer) -> Iterator[dict[str, list[Tensor]]]:
+    """Collects attention weights and feed-forward inputs by module name, for every call inside the block.
+
+    Weights are [B, H, T, S], inputs [B, T, D]. Outside the block it costs nothing.
+    """
+    seen: dict[str, list[Tensor]] = {}
+    watched = {n: m for n, m in model.named_modules() if isinstance(m, (Attention, FeedForward))}
+    for name, module in watched.items():
+        module.watcher = seen.setdefault(name, []).append
+    try:
+        yield seen
+    finally:
+        for module in watched.values():
+            module.watcher = None

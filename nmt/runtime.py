@@ -1,0 +1,138 @@
+"""The one switch between devices: which device and precision a run uses, its threads, its random numbers.
+
+What is only fast on a CPU (cheap dropout, attention in fp32) lives here too, so that the model reads the same
+everywhere and runs stock kernels on CUDA.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import platform
+import re
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from nmt.errors import DeviceError
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Where and how exactly a model computes."""
+
+    device: torch.device
+    precision: str
+    threads: int
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return PRECISIONS[self.precision]
+
+    def describe(self) -> dict[str, str | int]:
+        """What must be equal for two runs to be equal bit for bit."""
+        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else platform.machine()
+        return {
+            "device": f"{self.device.type} ({name})",
+            "precision": self.precision,
+            "threads": self.threads,
+            "torch": torch.__version__,
+        }
+
+
+def choose(device: str = "auto", precision: str = "auto", threads: str | int = "auto") -> Runtime:
+    """Resolves what the user asked for against what is there. Raises DeviceError when it is not."""
+    chosen = _device(device)
+    count = len(os.sched_getaffinity(0)) if threads == "auto" else int(threads)
+    torch.set_num_threads(count)
+    if chosen.type == "cpu":
+        keep_memory()
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
+        torch.backends.cuda.matmul.allow_tf32 = False
+    return Runtime(chosen, _precision(precision, chosen), count)
+
+
+def _device(name: str) -> torch.device:
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", name):
+        raise DeviceError(f"device must be auto, cpu, mps, cuda or cuda:N, but is {name!r} instead")
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    if name.startswith("cuda"):
+        if not torch.cuda.is_available():
+            raise DeviceError(
+                f"device {name} was asked for, but this torch ({torch.__version__}) finds no CUDA GPU; "
+                "use the device cpu or auto, or install a CUDA build of torch and its driver"
+            )
+        index, found = int(name.partition(":")[2] or 0), torch.cuda.device_count()
+        if index >= found:
+            raise DeviceError(f"device {name} was asked for, but there are {found} GPUs, cuda:0 to cuda:{found - 1}")
+        return torch.device("cuda", index)
+    if name == "mps" and not torch.backends.mps.is_available():
+        raise DeviceError("device mps was asked for, but this machine has none; use the device cpu or auto")
+    return torch.device(name)
+
+
+def _precision(name: str, device: torch.device) -> str:
+    if name not in ("auto", *PRECISIONS):
+        raise DeviceError(f"precision must be auto, fp32 or bf16, but is {name!r} instead")
+    if name != "auto":
+        return name
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp32"
+    # AVX512-BF16 and AMX multiply bf16 in hardware; without them oneDNN emulates it, slower than fp32.
+    return "bf16" if device.type == "cpu" and "avx512_bf16" in _cpu_flags() else "fp32"
+
+
+def _cpu_flags() -> set[str]:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as stream:
+            return next((set(line.split()) for line in stream if line.startswith("flags")), set())
+    except OSError:
+        return set()
+
+
+def seed_step(seed: int, step: int, micro_batch: int = 0) -> None:
+    """Makes every random number of one micro-batch a function of (seed, step, micro_batch), on all devices."""
+    # Three odd multipliers spread neighbouring steps over the 64 bits; the generators do the rest.
+    mixed = seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + micro_batch * 0x94D049BB133111EB
+    torch.manual_seed(mixed % 2**63)
+
+
+def dropout(x: Tensor, rate: float) -> Tensor:
+    """Zeroes elements with probability `rate` and scales the others to keep the mean.
+
+    The CPU generator is serial and makes one number per element a fifth of a training step or more. There, 64-bit
+    words are drawn and their bytes compared, so the rate is rounded to 1/256 and the scale is that of the
+    rounded rate.
+    """
+    if rate == 0:
+        return x
+    if x.device.type != "cpu":
+        return F.dropout(x, rate)
+    threshold = max(1, round(rate * 256))
+    count = x.numel()
+    words = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+    kept = words.view(torch.uint8)[:count].view(x.shape) >= threshold
+    return x * (kept.to(x.dtype) * (256 / (256 - threshold)))
+
+
+def prefers_plain_attention(x: Tensor) -> bool:
+    """On a CPU the fused kernel's backward, above all in bf16, is slower than three plain products."""
+    return x.device.type == "cpu" and torch.is_grad_enabled()
+
+
+def keep_memory() -> None:
+    """Makes glibc keep freed memory instead of handing every large tensor back to the kernel and faulting it in again
+    page by page, which costs a fifth of a training step on a CPU. Other C libraries are left as they are."""
+    with contextlib.suppress(OSError, AttributeError):
+        libc = ctypes.CDLL("libc.so.6")
+        for parameter, value in ((-4, 0), (-1, 2**31 - 1), (-2, 2**26)):  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
+            libc.mallopt(parameter, value)
+
+
