@@ -171,6 +171,26 @@ def _tree(value: Any) -> Any:
     return value
 
 
+def from_tree(section: type, tree: dict[str, Any]) -> Any:
+    """The opposite of `Config.tree`, for trees that were checked when they were saved. Unknown keys are an error."""
+    hints = typing.get_type_hints(section)
+    values = {}
+    for key, value in tree.items():
+        if key not in hints:
+            raise ConfigError(f"the saved config has a setting `{key}` that this version does not know")
+        hint = hints[key]
+        if dataclasses.is_dataclass(hint) and hint is not Choice:
+            value = from_tree(typing.cast(type, hint), value)
+        elif hint is Choice:
+            value = Choice.read(value)
+        elif hint == list[Choice]:
+            value = [Choice.read(item) for item in value]
+        elif hint == dict[str, Choice]:
+            value = {name: Choice.read(item) for name, item in value.items()}
+        values[key] = value
+    return section(**values)
+
+
 Path_ = tuple[str | int, ...]
 
 

@@ -134,7 +134,7 @@ def write_directory(path: Path) -> Iterator[Path]:
 
     An older directory of that name is replaced. Raises NmtError when the disk refuses.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary, old = (path.with_name(f".{path.name}.{os.getpid()}{kind}.tmp") for kind in ("", ".old"))
     try:
         temporary.mkdir(parents=True)
         yield temporary
@@ -143,13 +143,14 @@ def write_directory(path: Path) -> Iterator[Path]:
                 with open(file, "rb+") as stream:
                     sync(stream)
         if path.exists():
-            shutil.rmtree(path)
+            os.replace(path, old)
         os.replace(temporary, path)
         _sync_directory(path.parent)
     except OSError as error:
         raise NmtError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        for rest in (temporary, old):
+            shutil.rmtree(rest, ignore_errors=True)
 
 
 def _sync_directory(path: Path) -> None:

@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from nmt import runtime
 from nmt.model.attention import Attention, Linear, SelfAttention, SourceAttention
 from nmt.model.cache import DecoderState, LayerCache
-from nmt.model.layers import NORMS, DecoderLayer, EncoderLayer, FeedForward, LayerShape
+from nmt.model.layers import NORM_TYPES, NORMS, DecoderLayer, EncoderLayer, FeedForward, LayerShape
 from nmt.model.position import Position, Sinusoidal
 
 PAD = 0
@@ -53,6 +53,7 @@ class Transformer(nn.Module):
         self.dim = dim
         self.dropout = arch.layer.dropout
         self.dtype = torch.float32  # of the activations; runtime's choice
+        self.output_VD: Tensor | None = None  # the projection in that precision, once the weights are frozen
         self.src_embedding = nn.Embedding(arch.src_vocab, dim)
         self.tgt_embedding = self.src_embedding if arch.tie == "all" else nn.Embedding(arch.tgt_vocab, dim)
         self.projection = self.tgt_embedding if arch.tie != "none" else nn.Embedding(arch.tgt_vocab, dim)
@@ -101,7 +102,18 @@ class Transformer(nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """[..., D] -> [..., V]."""
-        return F.linear(states, self.projection.weight.to(states.dtype))
+        weight = self.projection.weight if self.output_VD is None else self.output_VD
+        return F.linear(states, weight.to(states.dtype))
+
+    def freeze(self, dtype: torch.dtype) -> Transformer:
+        """Casts the weights once, for inference in `dtype`; the results are those of casting them at every use."""
+        self.eval().requires_grad_(False)
+        self.dtype = dtype
+        self.output_VD = self.projection.weight.to(dtype)
+        for module in self.modules():
+            if isinstance(module, (Linear, *NORM_TYPES)):
+                module.to(dtype)
+        return self
 
     def start(self, src_BS: Tensor, beams: int) -> DecoderState:
         """Encodes the source and lays out an empty decoder state for `beams` rows a sentence."""

@@ -1,0 +1,250 @@
+"""Weights on disk: directories that are whole, checksummed and free of pickle; and MODEL arguments that name them.
+
+checkpoints/step-00000500/          model.safetensors, optimizer.safetensors, state.json, config.yaml, tokenizer
+checkpoints/step-00000500.average/  the same without an optimizer: the mean of the last snapshots
+checkpoints/snapshots/              weights at the last validations, for that mean
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from nmt import __version__, tokenizer
+from nmt.choice import build
+from nmt.config import Config, Model, dump, from_tree, parse_yaml
+from nmt.errors import CheckpointError
+from nmt.files import read_lines, sha256, write_directory
+from nmt.model.layers import LayerShape
+from nmt.model.position import POSITIONS
+from nmt.model.transformer import Architecture, Transformer
+from nmt.run import Run
+from nmt.tokenizer import Tokenizer
+
+FORMAT = 1
+WEIGHTS, OPTIMIZER, STATE, CONFIG = "model.safetensors", "optimizer.safetensors", "state.json", "config.yaml"
+
+
+def build_model(model: Model, src_vocab: int, tgt_vocab: int) -> Transformer:
+    """A freshly initialised model of the configured sizes."""
+    layer = LayerShape(
+        model.dim,
+        model.heads,
+        model.ffn_dim,
+        model.dropout,
+        model.attention_dropout,
+        model.activation_dropout,
+        model.norm,
+        model.norm_first,
+        model.activation,
+    )
+    position: Callable[[int], Any] = partial(build, POSITIONS, model.position)
+    return Transformer(
+        Architecture(layer, src_vocab, tgt_vocab, model.encoder_layers, model.decoder_layers, model.tie, position)
+    )
+
+
+@dataclass
+class Checkpoint:
+    """A complete checkpoint directory, its weights not yet read."""
+
+    directory: Path
+    state: dict[str, Any]
+
+    @property
+    def step(self) -> int:
+        return int(self.state["step"])
+
+    @property
+    def score(self) -> float | None:
+        """What `best` is chosen by, larger is better; None if it was never validated."""
+        value = self.state["score"]
+        return None if value is None else float(value)
+
+    @property
+    def averaged(self) -> bool:
+        return bool(self.state["averaged"])
+
+    def config(self) -> Config:
+        text = (self.directory / CONFIG).read_text(encoding="utf-8")
+        config: Config = from_tree(Config, parse_yaml(text, str(self.directory / CONFIG)))
+        return config
+
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer.load(self.directory)
+
+    def load_model(self) -> Transformer:
+        pieces = self.tokenizer()
+        model = build_model(self.config().model, len(pieces.src), len(pieces.tgt))
+        load_weights(model, self.tensors(WEIGHTS), self.directory)
+        return model
+
+    def tensors(self, name: str) -> dict[str, Tensor]:
+        return _read_tensors(self.directory / name)
+
+    def verify(self) -> None:
+        """Raises CheckpointError if a file is not what was written."""
+        for name, digest in self.state["files"].items():
+            path = self.directory / name
+            if not path.is_file():
+                raise CheckpointError(f"{path}: is missing from the checkpoint; use another one")
+            if sha256(path) != digest:
+                raise CheckpointError(
+                    f"{path}: its content is not what was saved (wrong checksum); use another checkpoint of the run"
+                )
+
+
+def open_checkpoint(directory: Path) -> Checkpoint:
+    """Raises CheckpointError when it is none, or of a format that this version does not know."""
+    try:
+        state = json.loads((directory / STATE).read_text(encoding="utf-8"))
+        known = state["format"] == FORMAT
+    except (OSError, ValueError, KeyError, TypeError):
+        raise CheckpointError(f"{directory}: is no checkpoint of nmt (no readable {STATE})") from None
+    if not known:
+        raise CheckpointError(f"{directory}: has checkpoint format {state['format']}, this version reads {FORMAT}")
+    return Checkpoint(directory, state)
+
+
+def complete(run: Run) -> list[Checkpoint]:
+    """The run's checkpoints, oldest first. A directory gets its name only when it is whole."""
+    found = [open_checkpoint(path.parent) for path in run.checkpoints.glob(f"step-*/{STATE}")]
+    return sorted(found, key=lambda c: (c.step, c.averaged))
+
+
+def last(checkpoints: list[Checkpoint]) -> Checkpoint | None:
+    """The one to resume from."""
+    return next((c for c in reversed(checkpoints) if not c.averaged), None)
+
+
+def by_score(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
+    """Best first; a tie keeps the earlier first. Without any score, the newest first."""
+    scored = [c for c in checkpoints if c.score is not None]
+    return sorted(scored, key=lambda c: -(c.score or 0.0)) if scored else checkpoints[::-1]
+
+
+def find(model: str) -> Checkpoint:
+    """Turns a MODEL argument (run directory, checkpoint directory or config file) into a verified checkpoint."""
+    path = Path(model)
+    if path.is_file() and path.suffix in (".yaml", ".yml"):
+        tree = parse_yaml("\n".join(read_lines(path)), str(path))
+        if not isinstance(tree, dict) or not isinstance(tree.get("run_dir"), str):
+            raise CheckpointError(f"{path}: names no run_dir")
+        path = Path(tree["run_dir"])
+    if not path.is_dir():
+        raise CheckpointError(
+            f"{model}: {'is a file' if path.is_file() else 'does not exist'}; "
+            "MODEL must be a run directory, a checkpoint directory or a config file"
+        )
+    if (path / STATE).exists():
+        found = open_checkpoint(path)
+    else:
+        checkpoints = complete(Run(path))
+        if not checkpoints:
+            raise CheckpointError(f"{path}: holds no checkpoint; train it first: nmt train CONFIG")
+        found = by_score(checkpoints)[0]
+    found.verify()
+    return found
+
+
+def save(
+    directory: Path,
+    model: Transformer,
+    optimizer: torch.optim.Optimizer | None,
+    state: dict[str, Any],
+    config: Config,
+    tokenizer_from: Path,
+) -> None:
+    """Writes a checkpoint that becomes visible only when it is whole and flushed to disk."""
+    with write_directory(directory) as place:
+        save_weights(model, place / WEIGHTS)
+        if optimizer is not None:
+            save_file(_optimizer_tensors(model, optimizer), place / OPTIMIZER)
+        (place / CONFIG).write_text(dump(config.tree()), encoding="utf-8")
+        tokenizer.copy(tokenizer_from, place)
+        files = {path.name: sha256(path) for path in sorted(place.iterdir())}
+        state = {"format": FORMAT, "nmt": __version__, **state, "files": files}
+        (place / STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
+
+
+def save_weights(model: Transformer, path: Path) -> None:
+    """Every parameter once, under its first name, in fp32."""
+    save_file({name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}, path)
+
+
+def load_weights(model: Transformer, tensors: dict[str, Tensor], where: Path) -> None:
+    parameters = dict(model.named_parameters())
+    wrong = {n for n in parameters.keys() | tensors.keys()} - {
+        n for n in parameters.keys() & tensors.keys() if parameters[n].shape == tensors[n].shape
+    }
+    if wrong:
+        raise CheckpointError(f"{where}: its weights do not fit its config, for example {sorted(wrong)[0]}")
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(tensors[name])
+
+
+def average(run: Run, steps: list[int]) -> dict[str, Tensor]:
+    """The mean of snapshots, summed in fp64."""
+    total: dict[str, Tensor] = {}
+    for step in steps:
+        for name, tensor in _read_tensors(snapshot_path(run, step)).items():
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    return {name: (tensor / len(steps)).float() for name, tensor in total.items()}
+
+
+def snapshot_path(run: Run, step: int) -> Path:
+    return run.checkpoints / "snapshots" / f"step-{step:08d}.safetensors"
+
+
+def _optimizer_tensors(model: Transformer, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    names = {id(p): name for name, p in model.named_parameters()}
+    return {
+        f"{names[id(p)]}/{key}": value.detach().cpu().contiguous()
+        for p, entries in optimizer.state.items()
+        for key, value in entries.items()
+        if isinstance(value, Tensor)
+    }
+
+
+def load_optimizer(model: Transformer, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    parameters = dict(model.named_parameters())
+    for full_name, tensor in tensors.items():
+        name, _, key = full_name.rpartition("/")
+        parameter = parameters[name]
+        # The step counter of AdamW is a scalar; it lives where the optimiser's fused kernel wants it.
+        optimizer.state[parameter][key] = tensor.to(parameter.device)
+
+
+def prune(run: Run, checkpoints: list[Checkpoint], keep_last: int, keep_best: int) -> list[Checkpoint]:
+    """Deletes the checkpoints that are neither among the last nor the best, and snapshots that nobody needs."""
+    newest = [c for c in checkpoints if not c.averaged][-keep_last:]
+    best = [c for c in by_score(checkpoints) if c.score is not None][:keep_best]
+    kept = [c for c in checkpoints if c in newest or c in best]
+    for checkpoint in checkpoints:
+        if checkpoint not in kept:
+            shutil.rmtree(checkpoint.directory, ignore_errors=True)
+    needed = {snapshot_path(run, step) for c in newest for step in c.state["train"]["snapshots"]}
+    for path in (run.checkpoints / "snapshots").glob("*.safetensors"):
+        if path not in needed:
+            path.unlink()
+    return kept
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path}: cannot be read as safetensors: {error}") from None
+
+

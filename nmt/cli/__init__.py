@@ -1,0 +1,65 @@
+"""The `nmt` command: one file per verb. Heavy imports happen inside the verbs, so that help answers at once."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import typer
+
+from nmt.cli import config, evaluate, prepare, train, translate
+from nmt.errors import NmtError
+
+app = typer.Typer(
+    name="nmt",
+    help="Train, evaluate and use neural machine translation models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(prepare.prepare)
+app.command()(train.train)
+app.command()(evaluate.evaluate)
+app.command()(translate.translate)
+app.command()(config.config)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from nmt import __version__
+
+        typer.echo(f"nmt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+def _terminate(number: int, _: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def main() -> None:
+    """Runs the command line; exit code 0 done, 1 our bug, 2 the user's mistake, 130 and 143 after signals."""
+    signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    try:
+        app(standalone_mode=True)
+    except NmtError as error:
+        for line in str(error).split("\n"):
+            print(f"error: {line}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader has gone (| head): nothing is wrong. Python must not try to flush into the pipe at exit.
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,35 @@
+"""Arguments and options that several verbs share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+ConfigFile = Annotated[str, typer.Argument(metavar="CONFIG", help="A config file.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("-s", "--set", metavar="KEY=VALUE", help="Replace a setting of the config; may be repeated."),
+]
+SearchOverrides = Annotated[
+    list[str] | None,
+    typer.Option("-s", "--set", metavar="search.KEY=VALUE", help="Replace a setting of the search; may be repeated."),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
+Precision = Annotated[str, typer.Option(help="auto (that of the training), fp32 or bf16.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores by default.")]
+
+
+def search_options(overrides: list[str]) -> dict[str, Any]:
+    """`search.beam=4` and the like -> options of a search. Raises ConfigError for any other key."""
+    from nmt.config import parse_yaml
+    from nmt.errors import ConfigError
+
+    options: dict[str, Any] = {}
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        section, _, name = key.partition(".")
+        if not equals or section != "search":
+            raise ConfigError(f"-s {override}: expected search.KEY=VALUE; the model's other settings are fixed")
+        options[name or "name"] = parse_yaml(value, f"-s {override}")
+    return options

@@ -1,0 +1,66 @@
+"""Data sets of the Hugging Face hub, and local json, csv and parquet files, through the `datasets` package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nmt.data.formats.unit import Unit
+from nmt.errors import DataError
+
+
+class Hub:
+    """`dataset` is a name on the hub, or json, csv or parquet with `files`. Columns may be dotted: translation.en."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        dataset: str,
+        src: str,
+        tgt: str,
+        config: str | None = None,
+        split: str = "train",
+        files: str | list[str] | None = None,
+        label: str = "",
+    ) -> None:
+        self.dataset, self.config, self.split = dataset, config, split
+        self.files = [root / name for name in ([files] if isinstance(files, str) else files or [])]
+        self.src, self.tgt = src.split("."), tgt.split(".")
+        self.label = label or dataset
+
+    def read(self) -> Iterator[Unit]:
+        for number, row in enumerate(self._load()):
+            where = f"{self.dataset}[{self.split}] row {number}"
+            yield Unit(_field(row, self.src, where), (_field(row, self.tgt, where),), where)
+
+    def _load(self) -> Any:
+        import datasets
+
+        datasets.disable_progress_bars()
+        datasets.logging.set_verbosity_error()
+        for file in self.files:
+            if not file.is_file():
+                raise DataError(f"{file}: no such file")
+        options = {"data_files": [str(file) for file in self.files]} if self.files else {}
+        try:
+            return datasets.load_dataset(self.dataset, self.config, split=self.split, **options)
+        except Exception as error:
+            # datasets raises what its readers and the network raise; the user needs one line that names the set.
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            raise DataError(f"data set {self.dataset} (split {self.split}) cannot be loaded: {reason[0]}") from error
+
+    def inputs(self) -> list[Path]:
+        return list(self.files)
+
+
+def _field(row: Any, path: list[str], where: str) -> str:
+    for key in path:
+        if not isinstance(row, dict) or key not in row:
+            known = ", ".join(map(str, row)) if isinstance(row, dict) else "none, it is a single value"
+            raise DataError(f"{where}: has no column `{'.'.join(path)}`; at `{key}` the columns are: {known}")
+        row = row[key]
+    if not isinstance(row, str):
+        raise DataError(f"{where}: column `{'.'.join(path)}` must be text, but is {type(row).__name__} instead")
+    return row

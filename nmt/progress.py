@@ -1,0 +1,52 @@
+"""What a user sees of work going on: a bar on a terminal, plain lines elsewhere. All on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from tqdm import tqdm
+
+T = TypeVar("T")
+
+
+def say(message: str) -> None:
+    """One line, above any bar."""
+    tqdm.write(message, file=sys.stderr)
+    sys.stderr.flush()
+
+
+def bar(items: Iterable[T], what: str, unit: str, total: int | None = None) -> Iterator[T]:
+    """The items, with a bar if somebody can see it."""
+    yield from tqdm(
+        items, desc=what, unit=unit, total=total, file=sys.stderr, disable=not sys.stderr.isatty(), leave=False
+    )
+
+
+class TrainingProgress:
+    """A bar of the run's share done, and lines that go to the log file and to stderr."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.bar: tqdm[None] | None = None
+        if sys.stderr.isatty():
+            self.bar = tqdm(
+                total=1.0, file=sys.stderr, bar_format="{percentage:5.1f}%|{bar}| {elapsed}<{remaining} {postfix}"
+            )
+
+    def line(self, message: str) -> None:
+        with open(self.log, "a", encoding="utf-8") as stream:
+            stream.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} {message}\n")
+        say(message)
+
+    def at(self, share: float, postfix: str) -> None:
+        if self.bar is not None:
+            self.bar.n = min(1.0, share)
+            self.bar.set_postfix_str(postfix)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()

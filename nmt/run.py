@@ -1,0 +1,93 @@
+"""The run directory: where everything is, who may use it, and its record of numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nmt.errors import NmtError
+from nmt.files import locked, remove_leftovers
+
+
+class Run:
+    """The paths of one run. `config.yaml` marks the directory as ours."""
+
+    def __init__(self, directory: str | Path) -> None:
+        self.directory = Path(directory)
+        self.config = self.directory / "config.yaml"
+        self.prepared = self.directory / "prepared"
+        self.checkpoints = self.directory / "checkpoints"
+        self.valid = self.directory / "valid"
+        self.evaluate = self.directory / "evaluate"
+        self.metrics = self.directory / "metrics.jsonl"
+        self.log = self.directory / "train.log"
+
+    @property
+    def exists(self) -> bool:
+        return self.config.is_file() or self.prepared.is_dir()
+
+    @contextlib.contextmanager
+    def claimed(self, what: str) -> Iterator[None]:
+        """Makes the directory if needed and keeps other processes out; takes it away again if nothing came of it.
+
+        Raises NmtError if it cannot be written, holds something else, or is in use.
+        """
+        directory = self.directory
+        if directory.exists() and not directory.is_dir():
+            raise NmtError(f"run_dir {directory}: is a file, expected a directory")
+        lock = directory / ".lock"
+        if directory.is_dir() and not self.exists:
+            foreign = sorted(p.name for p in directory.iterdir() if p != lock and not p.name.endswith(".tmp"))
+            if foreign:
+                raise NmtError(
+                    f"run_dir {directory}: holds files but no run of ours ({foreign[0]}, …); name another directory"
+                )
+        made = [p for p in (directory, *directory.parents) if not p.exists()]
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            lock.touch()
+        except OSError as error:
+            raise NmtError(f"run_dir {directory}: cannot be written: {error.strerror}") from None
+        try:
+            with locked(lock, what):
+                for place in (directory, self.checkpoints):
+                    remove_leftovers(place)
+                yield
+        finally:
+            if not self.exists:
+                lock.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # somebody else put a file there meanwhile
+                    for path in made:
+                        path.rmdir()
+
+
+class Record:
+    """metrics.jsonl: one JSON object a line, appended as the run goes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, kind: str, **values: Any) -> None:
+        with open(self.path, "a", encoding="utf-8") as stream:
+            stream.write(json.dumps({"kind": kind, **values}, ensure_ascii=False) + "\n")
+
+    def read(self, kind: str | None = None) -> list[dict[str, Any]]:
+        if not self.path.exists():
+            return []
+        lines = self.path.read_text(encoding="utf-8").split("\n")
+        rows = [json.loads(line) for line in lines if line]
+        return [row for row in rows if kind in (None, row["kind"])]
+
+
+def size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def cut(path: Path, length: int) -> None:
+    """Shortens a log to what it was, so that a resumed run writes no line twice."""
+    if size(path) > length:
+        with open(path, "rb+") as stream:
+            stream.truncate(length)

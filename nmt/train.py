@@ -1,0 +1,583 @@
+"""Training: the state of a run, one update, and the loop around it.
+
+What is not in `TrainState` is a function of (config, seed, step): the order of batches, dropout, the learning rate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import math
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn, Protocol, Self
+
+import numpy as np
+import torch
+
+from nmt import checkpoint, optim, runtime
+from nmt.choice import build
+from nmt.config import Config, dump
+from nmt.data import plan
+from nmt.data.batches import Batch, collate
+from nmt.errors import CheckpointError, NmtError
+from nmt.files import write_text
+from nmt.loss import OBJECTIVES, Objective
+from nmt.metrics import LOWER_IS_BETTER, METRICS, Metric
+from nmt.model.transformer import Transformer
+from nmt.optim import OPTIMIZERS, SCHEDULES
+from nmt.progress import TrainingProgress
+from nmt.run import Record, Run, cut, size
+from nmt.runtime import Runtime
+from nmt.score import log_probs
+from nmt.tokenizer import Tokenizer
+from nmt.translate import Translator
+
+
+class Pairs(Protocol):
+    """Training pairs as ids, by number."""
+
+    def __len__(self) -> int: ...
+
+    def epoch(self, epoch: int) -> Pairs: ...
+
+    def lengths(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def ids(self, pairs: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]: ...
+
+
+class ValidPairs(Pairs, Protocol):
+    def texts(self) -> Iterator[tuple[str, tuple[str, ...]]]: ...
+
+
+@dataclass
+class Sets:
+    """The data of a run: pairs to train on, validation sets by name, and the tokenizer's directory."""
+
+    train: Pairs
+    valid: Mapping[str, ValidPairs]
+    tokenizer: Tokenizer
+    directory: Path
+    digest: str
+
+
+@dataclass
+class TrainState:
+    """All of a run that cannot be computed from its config; the rest of a checkpoint is weights and moments."""
+
+    step: int = 0
+    epoch: int = 0
+    window: int = 0
+    batch: int = 0  # the next batch of the window
+    best: float | None = None  # score of the best checkpoint, larger is better
+    stale: int = 0  # validations since then, for patience
+    validated: int = 0  # the step of the last validation
+    seconds: float = 0.0  # spent in earlier processes
+    snapshots: list[int] = field(default_factory=list)  # steps whose weights are kept for the average
+    since_log: dict[str, float] = field(default_factory=dict)  # sums over the steps since the last log line
+    metrics_bytes: int = 0  # how long metrics.jsonl and train.log are
+    log_bytes: int = 0
+
+
+class Stop(Exception):
+    """Raised inside a validation when a signal came."""
+
+
+class Signals:
+    """SIGINT and SIGTERM end the run after the current update, or break off a validation; a second one ends it at once."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.immediate = False
+        self.old: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.old[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.old.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        if self.received:
+            raise SystemExit(128 + number)
+        self.received = number
+        if self.immediate:
+            raise Stop
+
+    @contextlib.contextmanager
+    def breaking_off(self) -> Iterator[None]:
+        """Inside the block a signal raises Stop."""
+        self.immediate = True
+        try:
+            if self.received:
+                raise Stop
+            yield
+        finally:
+            self.immediate = False
+
+
+def fit(config: Config, sets: Sets) -> int:
+    """Trains, or goes on training, in config.run_dir. Returns 0, or 128 + the signal that ended it early.
+
+    The caller holds the run directory's lock.
+    """
+    with Signals() as signals:
+        trainer = Trainer(config, sets, signals)
+        try:
+            return trainer.run()
+        finally:
+            trainer.progress.close()
+
+
+class Trainer:
+    """One process's hold on a run: the model, its optimiser, its state, and where they go."""
+
+    def __init__(self, config: Config, sets: Sets, signals: Signals) -> None:
+        settings = config.train
+        self.config, self.settings, self.sets, self.signals = config, settings, sets, signals
+        self.paths = Run(config.run_dir)
+        self.runtime = runtime.choose(settings.device, settings.precision, settings.threads)
+        runtime.seed_step(config.seed, 0)
+        pieces = sets.tokenizer
+        self.model = checkpoint.build_model(config.model, len(pieces.src), len(pieces.tgt)).to(self.runtime.device)
+        self.model.dtype = self.runtime.dtype
+        self.parameters = list(self.model.parameters())
+        self.optimizer: torch.optim.Optimizer = build(OPTIMIZERS, settings.optimizer, self.parameters)
+        self.peak_rate = float(self.optimizer.param_groups[0]["lr"])
+        self.schedule: optim.Schedule = build(SCHEDULES, settings.schedule, settings.steps)
+        self.objective = self._objective()
+        self.metrics: dict[str, Metric] = {
+            name: METRICS[name](config.tgt_lang, **options) for name, options in config.metrics.items()
+        }
+        self.state = TrainState()
+        self.started = time.monotonic()
+        self.record = Record(self.paths.metrics)
+        self._resume()
+        self.progress = TrainingProgress(self.paths.log)
+        # Sums that stay on the device, so that a GPU is not waited for at every step: loss, nll, gradient norm.
+        self.totals = torch.zeros(3, dtype=torch.float64, device=self.runtime.device)
+        self.log_started = time.monotonic()
+
+    def _objective(self) -> Objective:
+        compiled = self.settings.compile
+        if compiled == "auto":
+            pieces = len(self.sets.tokenizer.tgt)
+            compiled = pieces >= 4000 and (self.runtime.device.type == "cuda" or shutil.which("g++") is not None)
+        objective: Objective = build(
+            OBJECTIVES, self.settings.objective, self.settings.label_smoothing, bool(compiled)
+        )
+        return objective
+
+    # --- the loop ---
+
+    def run(self) -> int:
+        state, settings = self.state, self.settings
+        if self.share() >= 1:
+            self.progress.line(f"nothing to do: the run is complete at step {state.step} ({self._limit_reached()})")
+            return 0
+        with write_text(self.paths.config) as stream:
+            stream.write(dump(self.config.tree()).encode())
+        self._greet()
+        batches = self._batches()
+        try:
+            while not self._finished():
+                if self._due(settings.validate_every) and state.validated != state.step:
+                    self.validate()
+                    continue  # patience may have run out
+                if self._due(settings.save_every) and self.saved != state.step:
+                    self.save()
+                if self.signals.received:
+                    raise Stop
+                self.update(next(batches))
+                if self._due(settings.log_every):
+                    self.log()
+            self._finish()
+        except Stop:
+            if self.saved != state.step:
+                self.save()
+            name = signal.Signals(self.signals.received).name
+            self.progress.line(f"stopped by {name} at step {state.step}; everything is saved, the same command goes on")
+            return 128 + self.signals.received
+        return 0
+
+    def _due(self, every: int) -> bool:
+        return self.state.step > 0 and self.state.step % every == 0
+
+    def _finished(self) -> bool:
+        patience = self.settings.patience
+        return self.share() >= 1 or (patience > 0 and self.state.stale >= patience)
+
+    def _finish(self) -> None:
+        """The end of a run always validates and saves, also the average of the last snapshots."""
+        if self.state.validated != self.state.step:
+            self.validate()
+        if self.saved != self.state.step:
+            self.save()
+        if len(self.state.snapshots) > 1:
+            self._score_average()
+        checkpoints = checkpoint.complete(self.paths)
+        best = checkpoint.by_score(checkpoints)[0]
+        score = "" if best.score is None else f" ({self.settings.metric} {abs(best.score):.2f})"
+        self.progress.line(
+            f"done at step {self.state.step} ({self._limit_reached()}) after {self._clock() / 60:.1f} minutes; "
+            f"best is {best.directory}{score}"
+        )
+
+    def _limit_reached(self) -> str:
+        settings, state = self.settings, self.state
+        if settings.steps and state.step >= settings.steps:
+            return f"{settings.steps} steps"
+        if settings.epochs and state.epoch >= settings.epochs:
+            return f"{settings.epochs} epochs"
+        if settings.minutes and self._clock() >= 60 * settings.minutes:
+            return f"{settings.minutes:g} minutes"
+        return f"no new best in {settings.patience} validations"
+
+    def _clock(self) -> float:
+        """Seconds of training, validation and saving, over all processes of the run."""
+        return self.state.seconds + time.monotonic() - self.started
+
+    def share(self) -> float:
+        """How much of the run is over, by the limit that comes first."""
+        settings, state = self.settings, self.state
+        shares = [0.0]
+        if settings.steps:
+            shares.append(state.step / settings.steps)
+        if settings.epochs:
+            shares.append(self.epochs() / settings.epochs)
+        if settings.minutes:
+            shares.append(self._clock() / (60 * settings.minutes))
+        return max(shares)
+
+    def epochs(self) -> float:
+        """Passes over the training data, with fractions."""
+        windows = plan.windows(len(self.sets.train))
+        inside = self.state.batch / max(1, getattr(self, "window_batches", 1))
+        return self.state.epoch + (self.state.window + inside) / windows
+
+    # --- one update ---
+
+    def _batches(self) -> Iterator[tuple[list[np.ndarray], list[np.ndarray], tuple[int, int]]]:
+        """Ids and shapes of the batches from the state's place on; the state is moved past a batch by `update`."""
+        state, seed, pairs = self.state, self.config.seed, self.sets.train
+        while True:
+            epoch = pairs.epoch(state.epoch)
+            members = plan.window_pairs(len(pairs), seed, state.epoch, state.window)
+            specs = plan.plan_window(
+                members, *epoch.lengths(members), self.settings.batch_tokens, seed, state.epoch, state.window
+            )
+            self.window_batches = len(specs)
+            while state.batch < len(specs):
+                spec = specs[state.batch]
+                yield *epoch.ids(spec.pairs), spec.shape
+            state.batch, state.window = 0, state.window + 1
+            if state.window == plan.windows(len(pairs)):
+                state.window, state.epoch = 0, state.epoch + 1
+
+    def update(self, batch: tuple[list[np.ndarray], list[np.ndarray], tuple[int, int]]) -> None:
+        """One step of the optimiser on the gradient of the mean loss per target token."""
+        state = self.state
+        rate = self.peak_rate * self.schedule(state.step, self.share())
+        micro_batches = list(self._micro_batches(*batch))
+        tokens = sum(micro.tokens for micro in micro_batches)
+        self.model.train()
+        for index, micro in enumerate(micro_batches):
+            runtime.seed_step(self.config.seed, state.step, index)
+            sums = self.objective(self.model, micro, tokens)
+            sums.loss.backward()  # type: ignore[no-untyped-call]
+            self.totals[0] += sums.loss.detach() * tokens
+            self.totals[1] += sums.nll
+        norm = optim.clip(self.parameters, self.settings.clip_norm)
+        self.totals[2] += norm
+        optim.set_rate(self.optimizer, rate)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        state.step += 1
+        state.batch += 1
+        padding = sum(micro.padding for micro in micro_batches) / len(micro_batches)
+        for key, value in (("steps", 1), ("tokens", tokens), ("padding", padding), ("lr", 0)):
+            state.since_log[key] = state.since_log.get(key, 0) + value
+        state.since_log["lr"] = rate
+
+    def _micro_batches(
+        self, src: list[np.ndarray], tgt: list[np.ndarray], shape: tuple[int, int]
+    ) -> Iterator[Batch]:
+        count = 1 if self.settings.accumulate == "auto" else self.settings.accumulate
+        for rows in np.array_split(np.arange(len(src)), min(count, len(src))):
+            yield collate([src[i] for i in rows], [tgt[i] for i in rows], shape, self.runtime.device)
+
+    # --- numbers ---
+
+    def _collect(self) -> dict[str, float]:
+        """Moves the sums from the device into the state, and the time that they took."""
+        sums, now = self.state.since_log, time.monotonic()
+        sums["seconds"] = sums.get("seconds", 0.0) + now - self.log_started
+        self.log_started = now
+        for key, value in zip(("loss", "nll", "norm"), self.totals.tolist(), strict=True):
+            sums[key] = sums.get(key, 0.0) + value
+        self.totals.zero_()
+        return sums
+
+    def log(self) -> None:
+        sums, state = self._collect(), self.state
+        tokens, steps, seconds = sums["tokens"], sums["steps"], sums["seconds"]
+        loss, nll = sums["loss"] / tokens, sums["nll"] / tokens
+        if not math.isfinite(loss):
+            self._diverged(f"the loss is {loss}")
+        self.record.append(
+            "train",
+            step=state.step,
+            epoch=round(self.epochs(), 4),
+            loss=loss,
+            nll=nll,
+            ppl=math.exp(min(nll, 100)),
+            lr=sums["lr"],
+            grad_norm=sums["norm"] / steps,
+            target_tokens_per_second=tokens / seconds,
+            padding=sums["padding"] / steps,
+            seconds=round(self._clock(), 1),
+        )
+        self.progress.line(
+            f"step {state.step}  epoch {self.epochs():.2f}  loss {loss:.3f}  ppl {math.exp(min(nll, 100)):.2f}  "
+            f"lr {sums['lr']:.2e}  {tokens / seconds:,.0f} target tokens/s"
+        )
+        self.progress.at(self.share(), f"step {state.step} loss {loss:.3f} {tokens / seconds:,.0f} tok/s lr {sums['lr']:.1e}")
+        state.since_log = {}
+
+    def _diverged(self, what: str) -> NoReturn:
+        raise NmtError(
+            f"training diverged before step {self.state.step}: {what}; the checkpoints in {self.paths.checkpoints} are "
+            "from before; go on with a lower train.optimizer.lr or a longer train.schedule.warmup"
+        )
+
+    def _check_finite(self) -> None:
+        if not all(bool(torch.isfinite(p).all()) for p in self.parameters):
+            self._diverged("weights are not finite")
+
+    # --- validation ---
+
+    def validate(self) -> None:
+        """Scores the model on the validation sets, and decides whether it is a new best."""
+        self._check_finite()
+        paused = time.monotonic()
+        state, settings = self.state, self.settings
+        with self.signals.breaking_off():
+            score = self._score(self.model, averaged=0)
+        state.validated = state.step
+        if settings.average:
+            path = checkpoint.snapshot_path(self.paths, state.step)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_suffix(".tmp")
+            checkpoint.save_weights(self.model, temporary)
+            temporary.replace(path)
+            state.snapshots = [*state.snapshots, state.step][-settings.average :]
+        better = score is not None and (state.best is None or score > state.best)
+        if better:
+            state.best, state.stale = score, 0
+        elif score is not None:
+            state.stale += 1
+        self.log_started += time.monotonic() - paused  # the speed of training is that of training
+        if better or self._due(settings.save_every):
+            self.save(score)
+
+    def _score(self, model: Transformer, averaged: int) -> float | None:
+        """Records all measures of a model on all sets; returns the deciding one, larger is better."""
+        deciding: float | None = None
+        frozen = copy.deepcopy(model).freeze(self.runtime.dtype)
+        translator = Translator.of(frozen, self.sets.tokenizer, self.config.search, self.runtime)
+        for index, (name, pairs) in enumerate(self.sets.valid.items()):
+            values = self._measure(translator, name, pairs, averaged)
+            if index == 0:
+                value = float(values[self.settings.metric])
+                deciding = -value if self.settings.metric in LOWER_IS_BETTER else value
+        return deciding
+
+    def _measure(self, translator: Translator, name: str, pairs: ValidPairs, averaged: int) -> dict[str, Any]:
+        started = time.monotonic()
+        src, tgt = pairs.ids(np.arange(len(pairs)))
+        tokens = sum(map(len, tgt))
+        nll = -float(sum(part.sum(dtype=np.float64) for part in log_probs(translator.model, src, tgt, self.runtime.device))) / tokens
+        texts = list(pairs.texts())
+        hypotheses = translator.translate([source for source, _ in texts])
+        references = [list(column) for column in zip(*(refs for _, refs in texts), strict=True)]
+        scores = [metric(hypotheses, references) for metric in self.metrics.values()]
+        step = self.state.step
+        stem = f"step-{step:08d}" + (".average" if averaged else "")
+        prefix = "" if len(self.sets.valid) == 1 else f"{name}."
+        self.paths.valid.mkdir(exist_ok=True)
+        output = self.paths.valid / f"{prefix}{stem}.{self.config.tgt_lang}"
+        output.write_bytes("".join(f"{line}\n" for line in hypotheses).encode())
+        values: dict[str, Any] = {
+            "step": step,
+            "set": name,
+            "averaged": averaged,
+            "nll": nll,
+            "ppl": math.exp(min(nll, 100)),
+            **{score.name: score.value for score in scores},
+            "signature": {score.name: score.signature for score in scores},
+            "search": translator.settings.tree(),
+            "seconds": round(time.monotonic() - started, 1),
+        }
+        self.record.append("valid", **values)
+        what = f"average of {averaged} snapshots" if averaged else f"step {step}"
+        numbers = "  ".join(f"{score.name} {score.value:.2f}" for score in scores)
+        self.progress.line(f"{name} at {what}: nll {nll:.3f}  ppl {values['ppl']:.2f}  {numbers}")
+        return values
+
+    def _score_average(self) -> None:
+        """The mean of the last snapshots is scored like any other model, and competes for best."""
+        averaged = copy.deepcopy(self.model)
+        checkpoint.load_weights(averaged, checkpoint.average(self.paths, self.state.snapshots), self.paths.checkpoints)
+        try:
+            with self.signals.breaking_off():
+                score = self._score(averaged, len(self.state.snapshots))
+        except Stop:
+            return
+        self._write(averaged, None, score, averaged=True)
+
+    # --- saving and resuming ---
+
+    def save(self, score: float | None = None) -> None:
+        self._check_finite()
+        self._collect()
+        self.state.metrics_bytes, self.state.log_bytes = size(self.paths.metrics), size(self.paths.log)
+        if score is None and self.state.validated == self.state.step:
+            score = self._recorded_score()
+        self._write(self.model, self.optimizer, score, averaged=False)
+        self.saved = self.state.step
+
+    def _recorded_score(self) -> float | None:
+        for row in reversed(self.record.read("valid")):
+            if row["step"] == self.state.step and row["set"] == next(iter(self.sets.valid)) and not row["averaged"]:
+                value = float(row[self.settings.metric])
+                return -value if self.settings.metric in LOWER_IS_BETTER else value
+        return None
+
+    def _write(
+        self, model: Transformer, optimizer: torch.optim.Optimizer | None, score: float | None, averaged: bool
+    ) -> None:
+        state = dataclasses.asdict(self.state)
+        state["seconds"] = self._clock()
+        name = f"step-{self.state.step:08d}" + (".average" if averaged else "")
+        checkpoint.save(
+            self.paths.checkpoints / name,
+            model,
+            optimizer,
+            {
+                "step": self.state.step,
+                "score": score,
+                "metric": self.settings.metric,
+                "averaged": averaged,
+                "train": state,
+                "environment": self.runtime.describe(),
+                "config_digest": self.config.digest(),
+                "data_digest": self.sets.digest,
+                "tokenizer_digest": self.sets.tokenizer.digest(),
+            },
+            self.config,
+            self.sets.directory,
+        )
+        keep = self.settings.keep
+        checkpoint.prune(self.paths, checkpoint.complete(self.paths), keep.last, keep.best)
+
+    def _resume(self) -> None:
+        """Goes on from the last checkpoint, if there is one; the logs are cut back to it."""
+        self.saved = -1
+        self.resumed_differences: list[str] = []
+        found = checkpoint.last(checkpoint.complete(self.paths))
+        if found is None:
+            for path in (self.paths.metrics, self.paths.log):
+                cut(path, 0)
+            return
+        found.verify()
+        if found.state["tokenizer_digest"] != self.sets.tokenizer.digest():
+            raise CheckpointError(
+                f"{found.directory}: was trained with another tokenizer than the prepared data has; "
+                "train anew with `nmt train CONFIG --fresh`, or name another run_dir"
+            )
+        self.resumed_differences = _differences(found, self.config, self.runtime, self.sets.digest)
+        checkpoint.load_weights(self.model, found.tensors(checkpoint.WEIGHTS), found.directory)
+        checkpoint.load_optimizer(self.model, self.optimizer, found.tensors(checkpoint.OPTIMIZER))
+        self.state = TrainState(**found.state["train"])
+        cut(self.paths.metrics, self.state.metrics_bytes)
+        cut(self.paths.log, self.state.log_bytes)
+        self.saved = self.state.step
+
+    def _greet(self) -> None:
+        count = sum(p.numel() for p in self.parameters)
+        where = self.runtime
+        if self.state.step:
+            self.progress.line(f"going on from step {self.state.step}")
+            for difference in self.resumed_differences:
+                self.progress.line(f"not the same as before the stop: {difference}")
+        else:
+            self.progress.line(
+                f"{count:,} parameters on {where.device} in {where.precision}, {where.threads} CPU threads; "
+                f"{len(self.sets.train):,} pairs, about {self.settings.batch_tokens:,} tokens an update"
+            )
+        if self.settings.minutes:
+            self.progress.line("the limit is in minutes, so that the run cannot be reproduced exactly")
+        if not self.sets.valid:
+            self.progress.line("warning: no validation set; the last checkpoint counts as the best")
+        for pairs in self.sets.valid.values():  # a scorer that cannot work says so now, not after an hour
+            texts = list(pairs.texts())[:2]
+            for metric in self.metrics.values():
+                metric([refs[0] for _, refs in texts], [[refs[0] for _, refs in texts]])
+
+
+
+def _differences(found: checkpoint.Checkpoint, config: Config, where: Runtime, data: str) -> list[str]:
+    """What changed since a checkpoint. Raises CheckpointError if the model itself did."""
+    old, new = found.config().tree(), config.tree()
+    if old["model"] != new["model"]:
+        changed = {k: (old["model"].get(k), v) for k, v in new["model"].items() if old["model"].get(k) != v}
+        what = ", ".join(f"model.{key}: {a} -> {b}" for key, (a, b) in changed.items())
+        raise CheckpointError(
+            f"{found.directory}: has another model than the config ({what}); undo the change, or train anew with --fresh"
+        )
+    settings = [
+        f"train.{key}: {old['train'].get(key)} -> {value}"
+        for key, value in new["train"].items()
+        if old["train"].get(key) != value
+    ]
+    if old["seed"] != new["seed"]:
+        settings.append(f"seed: {old['seed']} -> {new['seed']}")
+    if found.state["data_digest"] != data:
+        settings.append(f"prepared data: {found.state['data_digest']} -> {data}")
+    then = found.state["environment"]
+    machine = [f"{key}: {then.get(key)} -> {value}" for key, value in where.describe().items() if then.get(key) != value]
+    return settings + machine
+
+
+def start_anew(paths: Run) -> None:
+    """Deletes what an earlier training left, and keeps the prepared data."""
+    for directory in (paths.checkpoints, paths.valid, paths.evaluate):
+        shutil.rmtree(directory, ignore_errors=True)
+    for file in (paths.metrics, paths.log):
+        file.unlink(missing_ok=True)
+
+
+def train(config: Config, fresh: bool) -> int:
+    """`nmt train`: prepares if needed, then trains or goes on training. Returns the exit code."""
+    from nmt.data.prepare import prepare
+    from nmt.progress import say
+
+    paths = Run(config.run_dir)
+    runtime.choose(config.train.device, config.train.precision, config.train.threads)  # says at once what is missing
+    with paths.claimed("training"):
+        prepared = prepare(config, fresh=False, say=say)
+        if fresh:
+            start_anew(paths)
+        sets = Sets(prepared.train(), prepared.valid(), prepared.tokenizer(), prepared.directory, prepared.digest())
+        return fit(config, sets)
+
+
