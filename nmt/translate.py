@@ -20,7 +20,7 @@ from nmt.search import SEARCHES, Hypothesis, Search
 from nmt.tokenizer import EOS, Tokenizer, blank
 
 LONGEST = 1024  # pieces of a source line that are translated
-BATCH_TOKENS = 4096  # source places of a batch, beams counted
+BATCH_TOKENS = 8192  # source places of a batch, beams counted
 BLOCK = 20_000  # lines that are sorted by length and translated together
 
 
