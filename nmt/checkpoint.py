@@ -184,9 +184,8 @@ def save_weights(model: Transformer, path: Path) -> None:
 
 def load_weights(model: Transformer, tensors: dict[str, Tensor], where: Path) -> None:
     parameters = dict(model.named_parameters())
-    wrong = {n for n in parameters.keys() | tensors.keys()} - {
-        n for n in parameters.keys() & tensors.keys() if parameters[n].shape == tensors[n].shape
-    }
+    shared = parameters.keys() & tensors.keys()
+    wrong = (parameters.keys() | tensors.keys()) - {n for n in shared if parameters[n].shape == tensors[n].shape}
     if wrong:
         raise CheckpointError(f"{where}: its weights do not fit its config, for example {sorted(wrong)[0]}")
     with torch.no_grad():
@@ -246,5 +245,3 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path}: cannot be read as safetensors: {error}") from None
-
-

@@ -97,9 +97,7 @@ class Keep:
 @dataclass(kw_only=True)
 class Train:
     __pydantic_config__ = STRICT
-    batch_tokens: Annotated[
-        Count, "rows x longest side, padding counted, per update over all its micro-batches"
-    ] = 4096
+    batch_tokens: Annotated[Count, "rows x longest side, padding counted, per update over all its micro-batches"] = 4096
     accumulate: Annotated[Literal["auto"] | Count, "micro-batches per update; auto: 1"] = "auto"
     steps: Annotated[Count | None, "updates after which the run ends"] = None
     epochs: Annotated[Count | None, "passes over the training data after which the run ends"] = None
@@ -115,9 +113,7 @@ class Train:
     clip_norm: Annotated[float, Range(ge=0), "largest norm of the gradient; 0: no limit"] = 1.0
     device: Annotated[str, "auto, cpu, cuda, cuda:1 or mps"] = "auto"
     threads: Annotated[Literal["auto"] | Count, "CPU threads; auto: the cores of this process"] = "auto"
-    precision: Annotated[
-        Literal["auto", "fp32", "bf16"], "auto: bf16 where the device is good at it"
-    ] = "auto"
+    precision: Annotated[Literal["auto", "fp32", "bf16"], "auto: bf16 where the device is good at it"] = "auto"
     compile: Annotated[
         Literal["auto"] | bool, "compile the loss (needs a C++ compiler on the CPU); auto: where it pays"
     ] = "auto"
@@ -270,10 +266,8 @@ def _known_part(location: Path_, tree: Any, missing: bool) -> Path_:
     """Cuts the tags that pydantic appends for members of a union."""
     path: list[str | int] = []
     for key in location:
-        if isinstance(tree, dict) and key in tree:
-            tree = tree[key]
-        elif isinstance(tree, list) and isinstance(key, int) and key < len(tree):
-            tree = tree[key]
+        if (isinstance(tree, dict) and key in tree) or (isinstance(tree, list) and key in range(len(tree))):
+            tree = tree[typing.cast(int, key)]
         elif missing and isinstance(tree, dict):
             return (*path, key)
         else:
@@ -324,9 +318,7 @@ def _cross_checks(config: Config, source: Source) -> Iterator[str]:
     if model.dim % 2:
         yield f"{source.place(('model', 'dim'))}: `model.dim` must be even, but is {model.dim} instead"
     if not (train.steps or train.epochs or train.minutes):
-        yield (
-            f"{source.place(('train',))}: `train` needs at least one limit: `steps`, `epochs` or `minutes`"
-        )
+        yield (f"{source.place(('train',))}: `train` needs at least one limit: `steps`, `epochs` or `minutes`")
     if train.metric != "nll" and train.metric not in config.metrics:
         yield (
             f"{source.place(('train', 'metric'))}: `train.metric` must be nll or one of `metrics` "
@@ -351,7 +343,7 @@ def dotted(path: Path_) -> str:
 class _Loader(yaml.SafeLoader):
     """YAML with the scalars of version 1.2's core schema: `no` is Norwegian, `1e-3` a number, `22:30` a time."""
 
-    yaml_implicit_resolvers: typing.ClassVar[dict[str, Any]] = {}
+    yaml_implicit_resolvers = {}  # noqa: RUF012
 
 
 _Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), None)
@@ -359,7 +351,9 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|Tr
 _Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$"), None)
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    re.compile(r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"),
+    re.compile(
+        r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+    ),
     None,
 )
 
@@ -444,13 +438,13 @@ def _child(parent: Any, part: str | int, path: Path_, at: str) -> Any:
 
 def dump(tree: Any) -> str:
     """YAML that `load` reads back as the same tree."""
-    return typing.cast(str, yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))
+    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 class _Dumper(yaml.SafeDumper):
     """Quotes what YAML 1.2 or 1.1 would read as something else than the string that it is."""
 
-    yaml_implicit_resolvers: typing.ClassVar[dict[str, Any]] = {
+    yaml_implicit_resolvers = {  # noqa: RUF012
         key: list(value) for key, value in yaml.SafeDumper.yaml_implicit_resolvers.items()
     }
 

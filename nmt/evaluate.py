@@ -126,9 +126,12 @@ def _scores(metrics: list[Metric], hypotheses: list[str], test: TestSet) -> list
     return [metric(hypotheses, test.references) for metric in metrics]
 
 
-def keep(result: Result, found: Checkpoint, search: Choice, tgt_lang: str) -> Path:
-    """Writes translations and scores into the run's evaluate/; returns the path of the translations."""
-    directory = Run(found.directory.parent.parent).evaluate
+def keep(result: Result, found: Checkpoint, search: Choice, tgt_lang: str) -> None:
+    """Writes translations and scores into the run's evaluate/, if the checkpoint still lies in its run."""
+    run = Run(found.directory.parent.parent)
+    if found.directory.parent != run.checkpoints:
+        return
+    directory = run.evaluate
     directory.mkdir(exist_ok=True)
     width = search.options.get("beam", "")
     stem = directory / f"{result.test}.{found.directory.name}.{search.name}{width}"
@@ -137,4 +140,3 @@ def keep(result: Result, found: Checkpoint, search: Choice, tgt_lang: str) -> Pa
         stream.write("".join(f"{line}\n" for line in result.hypotheses).encode())
     with write_text(stem.with_name(f"{stem.name}.json")) as stream:
         stream.write(json.dumps(result.tree(), indent=1, ensure_ascii=False).encode())
-    return output

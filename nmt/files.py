@@ -56,7 +56,7 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     try:
-        stream = open(path, "rb")
+        stream = open(path, "rb")  # noqa: SIM115 - closed below, once it is known what it holds
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except IsADirectoryError:
@@ -99,7 +99,7 @@ def write_text(path: str | Path, overwrite: bool = True) -> Iterator[IO[bytes]]:
         with open(temporary, "wb") as raw:
             if path.suffix == ".gz":
                 with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
-                    yield packed
+                    yield cast(IO[bytes], packed)
             else:
                 yield raw
             sync(raw)

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from nmt.data.batches import Batch
 from nmt.model.transformer import Transformer
+from nmt.progress import say
 
 CHUNK = 512  # tokens whose logits exist at the same time
 
@@ -39,7 +40,7 @@ class CrossEntropy:
 
     def __init__(self, label_smoothing: float, compiled: bool) -> None:
         self.label_smoothing = label_smoothing
-        self.chunk = torch.compile(chunk_loss, dynamic=False) if compiled else chunk_loss
+        self.chunk = _CompiledChunk() if compiled else chunk_loss
 
     def __call__(self, model: Transformer, batch: Batch, tokens_of_update: int) -> Sums:
         states_BTD = model(batch.src_BS, batch.tgt_in_BT)
@@ -63,7 +64,9 @@ def projection_loss(
     Returns the loss, summed over tokens and times `scale`, and the plain negative log-likelihood, summed.
     The gradient of the weight is summed in fp32.
     """
-    loss, nll = _ProjectionLoss.apply(states_ND, weight_VD, targets_N, smoothing, scale, chunk or chunk_loss)
+    loss, nll = _ProjectionLoss.apply(  # type: ignore[no-untyped-call]
+        states_ND, weight_VD, targets_N, smoothing, scale, chunk or chunk_loss
+    )
     return loss, nll
 
 
@@ -107,8 +110,8 @@ class _ProjectionLoss(Function):
 def chunk_loss(
     logits_NV: Tensor, targets_N: Tensor, scales_N: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """-> the sum of smoothed losses times their scales, the sum of plain ones where the scale is not 0, and the gradient
-    [N, V] of the first by the logits."""
+    """-> the sum of smoothed losses times their scales, the sum of plain ones where the scale is not 0, and the
+    gradient [N, V] of the first by the logits."""
     pieces = logits_NV.shape[1]
     scores = logits_NV.float()
     log_total = scores.logsumexp(-1)
@@ -119,6 +122,27 @@ def chunk_loss(
     wanted = torch.where(at_target, 1 - smoothing + smoothing / pieces, smoothing / pieces)
     gradient = ((scores - log_total[:, None]).exp() - wanted) * scales_N[:, None]
     return loss, (nll * (scales_N != 0)).sum(), gradient.to(logits_NV.dtype)
+
+
+class _CompiledChunk:
+    """`chunk_loss` under torch.compile, which fuses its passes over the logits; as it stands where that fails."""
+
+    def __init__(self) -> None:
+        self.run: Callable[..., tuple[Tensor, Tensor, Tensor]] = torch.compile(chunk_loss, dynamic=False)
+        self.works = False
+
+    def __call__(self, *arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+        if self.works:
+            return self.run(*arguments)
+        try:
+            result = self.run(*arguments)
+            self.works = True
+            return result
+        except Exception as error:  # the compiler's own errors are of many kinds, and none is a reason to stop
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            say(f"the loss runs uncompiled, slower: {reason[0]}")
+            self.run, self.works = chunk_loss, True
+            return chunk_loss(*arguments)
 
 
 OBJECTIVES: Mapping[str, Callable[..., Objective]] = {"cross_entropy": CrossEntropy}

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-import sacrebleu.metrics
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 from nmt.errors import ConfigError
 
@@ -45,30 +47,32 @@ def bleu(tgt_lang: str, *, tokenize: str = "auto", lowercase: bool = False) -> M
     language = tgt_lang.replace("_", "-").split("-")[0].lower()
     chosen = TOKENIZERS.get(language, "13a") if tokenize == "auto" else tokenize
     try:
-        return _Sacrebleu("bleu", sacrebleu.metrics.BLEU(tokenize=chosen, lowercase=lowercase))
+        return _Sacrebleu("bleu", BLEU(tokenize=chosen, lowercase=lowercase))
     except (ImportError, RuntimeError) as error:
         raise ConfigError(
             f"metrics.bleu: the tokenizer {chosen} for `{tgt_lang}` needs more packages: "
             f"pip install 'sacrebleu[{language}]' ({str(error).strip().splitlines()[-1]})"
         ) from None
     except (KeyError, ValueError):
-        known = ", ".join(sorted(sacrebleu.metrics.METRICS["BLEU"].TOKENIZERS))
+        known = ", ".join(sorted(BLEU.TOKENIZERS))
         raise ConfigError(f"metrics.bleu: tokenize must be auto or one of {known}, but is {chosen!r} instead") from None
 
 
 def chrf(tgt_lang: str, *, word_order: int = 0, lowercase: bool = False) -> Metric:
     """chrF (Popovic 2015); word_order 2 makes it chrF++."""
-    return _Sacrebleu("chrf", sacrebleu.metrics.CHRF(word_order=word_order, lowercase=lowercase))
+    return _Sacrebleu("chrf", CHRF(word_order=word_order, lowercase=lowercase))
 
 
 def ter(
-    tgt_lang: str, *, normalized: bool = False, asian_support: Literal["auto"] | bool = "auto", case_sensitive: bool = False
+    tgt_lang: str,
+    *,
+    normalized: bool = False,
+    asian_support: Literal["auto"] | bool = "auto",
+    case_sensitive: bool = False,
 ) -> Metric:
     """Translation edit rate (Snover et al. 2006): lower is better. asian_support auto: for zh, ja and ko."""
     asian = tgt_lang[:2].lower() in TOKENIZERS if asian_support == "auto" else asian_support
-    metric = sacrebleu.metrics.TER(
-        normalized=normalized or asian, asian_support=asian, case_sensitive=case_sensitive
-    )
+    metric = TER(normalized=normalized or asian, asian_support=asian, case_sensitive=case_sensitive)
     return _Sacrebleu("ter", metric)
 
 

@@ -72,7 +72,7 @@ class InverseSqrt(_WarmUp):
 
     def __call__(self, step: int, share: float) -> float:
         risen = self.risen(step, share)
-        return min(risen, risen**-0.5)
+        return min(risen, 1 / math.sqrt(risen))
 
 
 class Linear(_WarmUp):

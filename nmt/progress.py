@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
@@ -31,7 +31,7 @@ class TrainingProgress:
 
     def __init__(self, log: Path) -> None:
         self.log = log
-        self.bar: tqdm[None] | None = None
+        self.bar: tqdm[Any] | None = None
         if sys.stderr.isatty():
             self.bar = tqdm(
                 total=1.0, file=sys.stderr, bar_format="{percentage:5.1f}%|{bar}| {elapsed}<{remaining} {postfix}"

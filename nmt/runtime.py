@@ -36,7 +36,7 @@ class Runtime:
 
     def describe(self) -> dict[str, str | int]:
         """What must be equal for two runs to be equal bit for bit."""
-        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else platform.machine()
+        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else _cpu_name()
         return {
             "device": f"{self.device.type} ({name})",
             "precision": self.precision,
@@ -90,11 +90,20 @@ def _precision(name: str, device: torch.device) -> str:
 
 
 def _cpu_flags() -> set[str]:
+    return set(_cpuinfo("flags").split())
+
+
+def _cpu_name() -> str:
+    return _cpuinfo("model name").partition(": ")[2].strip() or platform.machine()
+
+
+def _cpuinfo(key: str) -> str:
+    """The line of Linux's /proc/cpuinfo that starts with `key`; elsewhere nothing."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as stream:
-            return next((set(line.split()) for line in stream if line.startswith("flags")), set())
+            return next((line for line in stream if line.startswith(key)), "")
     except OSError:
-        return set()
+        return ""
 
 
 def seed_step(seed: int, step: int, micro_batch: int = 0) -> None:
@@ -134,5 +143,3 @@ def keep_memory() -> None:
         libc = ctypes.CDLL("libc.so.6")
         for parameter, value in ((-4, 0), (-1, 2**31 - 1), (-2, 2**26)):  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
             libc.mallopt(parameter, value)
-
-

@@ -20,8 +20,8 @@ def log_probs(
 ) -> list[np.ndarray]:
     """For each pair the natural-log probability of each target token (eos included), given the ones before it.
 
-    `src` and `tgt` are ids that end in eos. The results come in the order of the pairs, and do not depend on which pairs
-    stand beside them.
+    `src` and `tgt` are ids that end in eos. The results come in the order of the pairs, and do not depend on which
+    pairs stand beside them.
     """
     found: list[np.ndarray] = [np.empty(0)] * len(src)
     was_training = model.training

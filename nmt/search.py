@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -26,12 +26,15 @@ class SearchState(Protocol):
     def keep(self, sentences: Tensor) -> None: ...
 
 
-class StepModel(Protocol):
+State = TypeVar("State", bound=SearchState)
+
+
+class StepModel(Protocol[State]):
     """A model that predicts one token at a time."""
 
-    def start(self, src_BS: Tensor, beams: int) -> SearchState: ...
+    def start(self, src_BS: Tensor, beams: int) -> State: ...
 
-    def step(self, tokens_R: Tensor, state: SearchState) -> Tensor:
+    def step(self, tokens_R: Tensor, state: State) -> Tensor:
         """-> log-probabilities [R, V] in fp32 of the next token; may be written to by the search."""
 
 
@@ -44,7 +47,7 @@ class Hypothesis:
 
 class Search(Protocol):
     def __call__(
-        self, model: StepModel, src_BS: Tensor, src_lengths: Sequence[int], forbidden: Tensor
+        self, model: StepModel[Any], src_BS: Tensor, src_lengths: Sequence[int], forbidden: Tensor
     ) -> list[list[Hypothesis]]:
         """For every source its hypotheses, best first. `forbidden` are token ids that are never produced."""
 
@@ -58,12 +61,12 @@ class _Limits:
         self.max_extra = max_extra
 
     def longest(self, src_lengths: Sequence[int], device: torch.device) -> Tensor:
-        """The most tokens of each translation: max_ratio * S + max_extra, where S counts the source's end of sentence."""
+        """The most tokens of each translation: max_ratio * S + max_extra; S counts the source's end of sentence."""
         limits = [max(1, int(self.max_ratio * length + self.max_extra)) for length in src_lengths]
         return torch.tensor(limits, device=device)
 
     def normalise(self, total: Tensor, length: int) -> Tensor:
-        return total / max(1, length) ** self.length_penalty
+        return total / float(max(1, length) ** self.length_penalty)
 
 
 class Greedy(_Limits):
@@ -73,7 +76,7 @@ class Greedy(_Limits):
         super().__init__(length_penalty, max_ratio, max_extra)
 
     def __call__(
-        self, model: StepModel, src_BS: Tensor, src_lengths: Sequence[int], forbidden: Tensor
+        self, model: StepModel[Any], src_BS: Tensor, src_lengths: Sequence[int], forbidden: Tensor
     ) -> list[list[Hypothesis]]:
         device = src_BS.device
         found: list[list[Hypothesis]] = [[] for _ in src_lengths]
@@ -122,7 +125,7 @@ class Beam(_Limits):
         self.beam = beam
 
     def __call__(
-        self, model: StepModel, src_BS: Tensor, src_lengths: Sequence[int], forbidden: Tensor
+        self, model: StepModel[Any], src_BS: Tensor, src_lengths: Sequence[int], forbidden: Tensor
     ) -> list[list[Hypothesis]]:
         beams = _Beams(self, model, src_BS, src_lengths)
         while len(beams.alive_B):
@@ -133,7 +136,7 @@ class Beam(_Limits):
 class _Beams:
     """The sentences of one batch that are still being searched."""
 
-    def __init__(self, search: Beam, model: StepModel, src_BS: Tensor, src_lengths: Sequence[int]) -> None:
+    def __init__(self, search: Beam, model: StepModel[Any], src_BS: Tensor, src_lengths: Sequence[int]) -> None:
         device, count, width = src_BS.device, len(src_lengths), search.beam
         self.search, self.model, self.width = search, model, width
         self.state = model.start(src_BS, width)

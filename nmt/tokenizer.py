@@ -120,7 +120,14 @@ class Tokenizer:
 
 
 def train(
-    kind: str, src: list[str], tgt: list[str], say: Callable[[str], None], *, vocab_size: int, joint: bool, byte_fallback: Any
+    kind: str,
+    src: list[str],
+    tgt: list[str],
+    say: Callable[[str], None],
+    *,
+    vocab_size: int,
+    joint: bool,
+    byte_fallback: Any,
 ) -> Tokenizer:
     """Trains one vocabulary on both sides, or one on each. A size too large for the text is lowered, and said."""
     if joint:
@@ -156,7 +163,10 @@ def _train(kind: str, lines: list[str], what: str, say: Callable[[str], None], s
         message = str(error)
     usable = re.search(r"Vocabulary size too high.*?<= (\d+)", message, re.S)
     if usable:
-        say(f"tokenizer: the text of {what} allows at most {usable[1]} pieces, fewer than vocab_size {size}; using {usable[1]}")
+        say(
+            f"tokenizer: the text of {what} allows at most {usable[1]} pieces, fewer than vocab_size {size}; "
+            f"using {usable[1]}"
+        )
         return _sentencepiece(text, int(usable[1]), options)
     if "required_chars" in message or "smaller than" in message:
         needed = len(set("".join(text).replace(" ", ""))) + 5 + 256 * use_bytes

@@ -5,7 +5,6 @@ What is not in `TrainState` is a function of (config, seed, step): the order of 
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import math
@@ -15,29 +14,28 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn, Protocol, Self
+from typing import NoReturn, Protocol
 
 import numpy as np
 import torch
 
 from nmt import checkpoint, optim, runtime
-from nmt.choice import build
+from nmt.choice import Choice, build
 from nmt.config import Config, dump
 from nmt.data import plan
 from nmt.data.batches import Batch, collate
 from nmt.errors import CheckpointError, NmtError
 from nmt.files import write_text
 from nmt.loss import OBJECTIVES, Objective
-from nmt.metrics import LOWER_IS_BETTER, METRICS, Metric
+from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
 from nmt.optim import OPTIMIZERS, SCHEDULES
 from nmt.progress import TrainingProgress
 from nmt.run import Record, Run, cut, size
 from nmt.runtime import Runtime
-from nmt.score import log_probs
+from nmt.signals import Signals, Stop
 from nmt.tokenizer import Tokenizer
-from nmt.translate import Translator
+from nmt.validate import Validation, ValidPairs
 
 
 class Pairs(Protocol):
@@ -50,10 +48,6 @@ class Pairs(Protocol):
     def lengths(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
 
     def ids(self, pairs: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]: ...
-
-
-class ValidPairs(Pairs, Protocol):
-    def texts(self) -> Iterator[tuple[str, tuple[str, ...]]]: ...
 
 
 @dataclass
@@ -83,46 +77,6 @@ class TrainState:
     since_log: dict[str, float] = field(default_factory=dict)  # sums over the steps since the last log line
     metrics_bytes: int = 0  # how long metrics.jsonl and train.log are
     log_bytes: int = 0
-
-
-class Stop(Exception):
-    """Raised inside a validation when a signal came."""
-
-
-class Signals:
-    """SIGINT and SIGTERM end the run after the current update, or break off a validation; a second one ends it at once."""
-
-    def __init__(self) -> None:
-        self.received = 0
-        self.immediate = False
-        self.old: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self.old[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.old.items():
-            signal.signal(number, handler)
-
-    def _handle(self, number: int, _: FrameType | None) -> None:
-        if self.received:
-            raise SystemExit(128 + number)
-        self.received = number
-        if self.immediate:
-            raise Stop
-
-    @contextlib.contextmanager
-    def breaking_off(self) -> Iterator[None]:
-        """Inside the block a signal raises Stop."""
-        self.immediate = True
-        try:
-            if self.received:
-                raise Stop
-            yield
-        finally:
-            self.immediate = False
 
 
 def fit(config: Config, sets: Sets) -> int:
@@ -155,26 +109,36 @@ class Trainer:
         self.peak_rate = float(self.optimizer.param_groups[0]["lr"])
         self.schedule: optim.Schedule = build(SCHEDULES, settings.schedule, settings.steps)
         self.objective = self._objective()
-        self.metrics: dict[str, Metric] = {
-            name: METRICS[name](config.tgt_lang, **options) for name, options in config.metrics.items()
-        }
         self.state = TrainState()
         self.started = time.monotonic()
         self.record = Record(self.paths.metrics)
         self._resume()
         self.progress = TrainingProgress(self.paths.log)
+        self.validation = self._validation()
         # Sums that stay on the device, so that a GPU is not waited for at every step: loss, nll, gradient norm.
         self.totals = torch.zeros(3, dtype=torch.float64, device=self.runtime.device)
         self.log_started = time.monotonic()
 
+    def _validation(self) -> Validation:
+        config = self.config
+        metrics = [build(METRICS, Choice(name, options), config.tgt_lang) for name, options in config.metrics.items()]
+        return Validation(
+            self.sets.valid,
+            self.sets.tokenizer,
+            config.search,
+            metrics,
+            self.settings.metric,
+            config.tgt_lang,
+            self.runtime,
+            self.paths,
+            self.progress.line,
+        )
+
     def _objective(self) -> Objective:
         compiled = self.settings.compile
-        if compiled == "auto":
-            pieces = len(self.sets.tokenizer.tgt)
-            compiled = pieces >= 4000 and (self.runtime.device.type == "cuda" or shutil.which("g++") is not None)
-        objective: Objective = build(
-            OBJECTIVES, self.settings.objective, self.settings.label_smoothing, bool(compiled)
-        )
+        if compiled == "auto":  # a small vocabulary's loss costs less than compiling it
+            compiled = len(self.sets.tokenizer.tgt) >= 4000
+        objective: Objective = build(OBJECTIVES, self.settings.objective, self.settings.label_smoothing, bool(compiled))
         return objective
 
     # --- the loop ---
@@ -308,9 +272,7 @@ class Trainer:
             state.since_log[key] = state.since_log.get(key, 0) + value
         state.since_log["lr"] = rate
 
-    def _micro_batches(
-        self, src: list[np.ndarray], tgt: list[np.ndarray], shape: tuple[int, int]
-    ) -> Iterator[Batch]:
+    def _micro_batches(self, src: list[np.ndarray], tgt: list[np.ndarray], shape: tuple[int, int]) -> Iterator[Batch]:
         count = 1 if self.settings.accumulate == "auto" else self.settings.accumulate
         for rows in np.array_split(np.arange(len(src)), min(count, len(src))):
             yield collate([src[i] for i in rows], [tgt[i] for i in rows], shape, self.runtime.device)
@@ -350,7 +312,9 @@ class Trainer:
             f"step {state.step}  epoch {self.epochs():.2f}  loss {loss:.3f}  ppl {math.exp(min(nll, 100)):.2f}  "
             f"lr {sums['lr']:.2e}  {tokens / seconds:,.0f} target tokens/s"
         )
-        self.progress.at(self.share(), f"step {state.step} loss {loss:.3f} {tokens / seconds:,.0f} tok/s lr {sums['lr']:.1e}")
+        self.progress.at(
+            self.share(), f"step {state.step} loss {loss:.3f} {tokens / seconds:,.0f} tok/s lr {sums['lr']:.1e}"
+        )
         state.since_log = {}
 
     def _diverged(self, what: str) -> NoReturn:
@@ -371,7 +335,7 @@ class Trainer:
         paused = time.monotonic()
         state, settings = self.state, self.settings
         with self.signals.breaking_off():
-            score = self._score(self.model, averaged=0)
+            score = self.validation.score(self.model, state.step)
         state.validated = state.step
         if settings.average:
             path = checkpoint.snapshot_path(self.paths, state.step)
@@ -389,57 +353,13 @@ class Trainer:
         if better or self._due(settings.save_every):
             self.save(score)
 
-    def _score(self, model: Transformer, averaged: int) -> float | None:
-        """Records all measures of a model on all sets; returns the deciding one, larger is better."""
-        deciding: float | None = None
-        frozen = copy.deepcopy(model).freeze(self.runtime.dtype)
-        translator = Translator.of(frozen, self.sets.tokenizer, self.config.search, self.runtime)
-        for index, (name, pairs) in enumerate(self.sets.valid.items()):
-            values = self._measure(translator, name, pairs, averaged)
-            if index == 0:
-                value = float(values[self.settings.metric])
-                deciding = -value if self.settings.metric in LOWER_IS_BETTER else value
-        return deciding
-
-    def _measure(self, translator: Translator, name: str, pairs: ValidPairs, averaged: int) -> dict[str, Any]:
-        started = time.monotonic()
-        src, tgt = pairs.ids(np.arange(len(pairs)))
-        tokens = sum(map(len, tgt))
-        nll = -float(sum(part.sum(dtype=np.float64) for part in log_probs(translator.model, src, tgt, self.runtime.device))) / tokens
-        texts = list(pairs.texts())
-        hypotheses = translator.translate([source for source, _ in texts])
-        references = [list(column) for column in zip(*(refs for _, refs in texts), strict=True)]
-        scores = [metric(hypotheses, references) for metric in self.metrics.values()]
-        step = self.state.step
-        stem = f"step-{step:08d}" + (".average" if averaged else "")
-        prefix = "" if len(self.sets.valid) == 1 else f"{name}."
-        self.paths.valid.mkdir(exist_ok=True)
-        output = self.paths.valid / f"{prefix}{stem}.{self.config.tgt_lang}"
-        output.write_bytes("".join(f"{line}\n" for line in hypotheses).encode())
-        values: dict[str, Any] = {
-            "step": step,
-            "set": name,
-            "averaged": averaged,
-            "nll": nll,
-            "ppl": math.exp(min(nll, 100)),
-            **{score.name: score.value for score in scores},
-            "signature": {score.name: score.signature for score in scores},
-            "search": translator.settings.tree(),
-            "seconds": round(time.monotonic() - started, 1),
-        }
-        self.record.append("valid", **values)
-        what = f"average of {averaged} snapshots" if averaged else f"step {step}"
-        numbers = "  ".join(f"{score.name} {score.value:.2f}" for score in scores)
-        self.progress.line(f"{name} at {what}: nll {nll:.3f}  ppl {values['ppl']:.2f}  {numbers}")
-        return values
-
     def _score_average(self) -> None:
         """The mean of the last snapshots is scored like any other model, and competes for best."""
         averaged = copy.deepcopy(self.model)
         checkpoint.load_weights(averaged, checkpoint.average(self.paths, self.state.snapshots), self.paths.checkpoints)
         try:
             with self.signals.breaking_off():
-                score = self._score(averaged, len(self.state.snapshots))
+                score = self.validation.score(averaged, self.state.step, len(self.state.snapshots))
         except Stop:
             return
         self._write(averaged, None, score, averaged=True)
@@ -451,16 +371,9 @@ class Trainer:
         self._collect()
         self.state.metrics_bytes, self.state.log_bytes = size(self.paths.metrics), size(self.paths.log)
         if score is None and self.state.validated == self.state.step:
-            score = self._recorded_score()
+            score = self.validation.recorded(self.state.step)
         self._write(self.model, self.optimizer, score, averaged=False)
         self.saved = self.state.step
-
-    def _recorded_score(self) -> float | None:
-        for row in reversed(self.record.read("valid")):
-            if row["step"] == self.state.step and row["set"] == next(iter(self.sets.valid)) and not row["averaged"]:
-                value = float(row[self.settings.metric])
-                return -value if self.settings.metric in LOWER_IS_BETTER else value
-        return None
 
     def _write(
         self, model: Transformer, optimizer: torch.optim.Optimizer | None, score: float | None, averaged: bool
@@ -528,11 +441,7 @@ class Trainer:
             self.progress.line("the limit is in minutes, so that the run cannot be reproduced exactly")
         if not self.sets.valid:
             self.progress.line("warning: no validation set; the last checkpoint counts as the best")
-        for pairs in self.sets.valid.values():  # a scorer that cannot work says so now, not after an hour
-            texts = list(pairs.texts())[:2]
-            for metric in self.metrics.values():
-                metric([refs[0] for _, refs in texts], [[refs[0] for _, refs in texts]])
-
+        self.validation.check()
 
 
 def _differences(found: checkpoint.Checkpoint, config: Config, where: Runtime, data: str) -> list[str]:
@@ -542,7 +451,8 @@ def _differences(found: checkpoint.Checkpoint, config: Config, where: Runtime, d
         changed = {k: (old["model"].get(k), v) for k, v in new["model"].items() if old["model"].get(k) != v}
         what = ", ".join(f"model.{key}: {a} -> {b}" for key, (a, b) in changed.items())
         raise CheckpointError(
-            f"{found.directory}: has another model than the config ({what}); undo the change, or train anew with --fresh"
+            f"{found.directory}: has another model than the config ({what}); "
+            "undo the change, or train anew with --fresh"
         )
     settings = [
         f"train.{key}: {old['train'].get(key)} -> {value}"
@@ -554,7 +464,9 @@ def _differences(found: checkpoint.Checkpoint, config: Config, where: Runtime, d
     if found.state["data_digest"] != data:
         settings.append(f"prepared data: {found.state['data_digest']} -> {data}")
     then = found.state["environment"]
-    machine = [f"{key}: {then.get(key)} -> {value}" for key, value in where.describe().items() if then.get(key) != value]
+    machine = [
+        f"{key}: {then.get(key)} -> {value}" for key, value in where.describe().items() if then.get(key) != value
+    ]
     return settings + machine
 
 
@@ -579,5 +491,3 @@ def train(config: Config, fresh: bool) -> int:
             start_anew(paths)
         sets = Sets(prepared.train(), prepared.valid(), prepared.tokenizer(), prepared.directory, prepared.digest())
         return fit(config, sets)
-
-

@@ -75,7 +75,6 @@ class Translator:
 
     def _set(self, model: Transformer, tokenizer: Tokenizer, search: Choice, where: Runtime) -> None:
 
-
         self.model = model.freeze(where.dtype)
         self.tokenizer, self.runtime, self.settings = tokenizer, where, search
         self.search: Search = build(SEARCHES, search)

@@ -43,9 +43,7 @@ def load(file: str, overrides: list[str] | tuple[str, ...] = ()) -> Config:
         parent = getattr(config, path[0]) if len(path) == 2 else config
         setattr(parent, path[-1], _checked(table, getattr(parent, path[-1]), path, source, found))
     data = config.data
-    data.train = [
-        _checked(FORMATS, choice, ("data", "train", i), source, found) for i, choice in enumerate(data.train)
-    ]
+    data.train = [_checked(FORMATS, choice, ("data", "train", i), source, found) for i, choice in enumerate(data.train)]
     for key in ("valid", "test"):
         sets = getattr(data, key)
         checked = {name: _checked(FORMATS, c, ("data", key, name), source, found) for name, c in sets.items()}
@@ -61,9 +59,7 @@ def load(file: str, overrides: list[str] | tuple[str, ...] = ()) -> Config:
     return config
 
 
-def _checked(
-    table: Table, choice: Choice, path: tuple[str | int, ...], source: Source, found: list[str]
-) -> Choice:
+def _checked(table: Table, choice: Choice, path: tuple[str | int, ...], source: Source, found: list[str]) -> Choice:
     wrong = problems(table, choice)
     found += [f"{source.place(path)}: `{schema.dotted(path)}` {problem}" for problem in wrong]
     return choice if wrong else resolve(table, choice)

@@ -48,18 +48,13 @@ def _terminate(number: int, _: FrameType | None) -> NoReturn:
 
 def main() -> None:
     """Runs the command line; exit code 0 done, 1 our bug, 2 the user's mistake, 130 and 143 after signals."""
-    signal.signal(signal.SIGTERM, _terminate)
+    for number in (signal.SIGINT, signal.SIGTERM):  # as an exception, so that half-written files are cleared away
+        signal.signal(number, _terminate)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     try:
-        app(standalone_mode=True)
+        app()
     except NmtError as error:
         for line in str(error).split("\n"):
             print(f"error: {line}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader has gone (| head): nothing is wrong. Python must not try to flush into the pipe at exit.
-        sys.stderr.close()
-        sys.exit(0)

@@ -10,7 +10,9 @@ from nmt.cli.options import Device, Precision, SearchOverrides, Threads, search_
 
 
 def evaluate(
-    models: Annotated[list[str] | None, typer.Argument(metavar="[MODEL]...", help="Runs, checkpoints, configs.")] = None,
+    models: Annotated[
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="Runs, checkpoints, configs.")
+    ] = None,
     tests: Annotated[list[str] | None, typer.Option("-t", "--test", help="A set of data.test, or valid.")] = None,
     src: Annotated[str | None, typer.Option(help="A source file, instead of -t.")] = None,
     refs: Annotated[list[str] | None, typer.Option("--ref", help="Its reference; repeat it for several.")] = None,
@@ -73,9 +75,9 @@ def evaluate(
             ev.keep(result, checkpoint_, translator.settings, config.tgt_lang)
             results.append(result)
     for hyp in hyps:
-        config = found[0].config() if found else None
-        for test in sets(config):
-            base = config.metrics if config else {"bleu": {}, "chrf": {}}
+        shared = found[0].config() if found else None
+        for test in sets(shared):
+            base = shared.metrics if shared else {"bleu": {}, "chrf": {}}
             results.append(ev.evaluate_file(hyp, test, ev.metrics_for(test.tgt_lang, settings(base))))
     if as_json:
         typer.echo(json.dumps([result.tree() for result in results], indent=1, ensure_ascii=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Annotated
 
 import typer
@@ -31,6 +32,8 @@ def translate(
     from nmt.progress import bar
     from nmt.translate import Translator
 
+    # A reader that has gone (| head) ends this quietly, as it ends any Unix tool.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     search = search_options(overrides or [])
     if greedy and beam is not None:
         raise NmtError("--greedy and --beam exclude each other")

@@ -40,12 +40,18 @@ def window_pairs(pairs: int, seed: int, epoch: int, index: int, window: int = WI
 
 
 def plan_window(
-    members: np.ndarray, src_lengths: np.ndarray, tgt_lengths: np.ndarray, batch_tokens: int, seed: int, epoch: int, index: int
+    members: np.ndarray,
+    src_lengths: np.ndarray,
+    tgt_lengths: np.ndarray,
+    batch_tokens: int,
+    seed: int,
+    epoch: int,
+    index: int,
 ) -> list[BatchSpec]:
     """Cuts the pairs of a window into batches of like length, in random order.
 
-    `src_lengths` and `tgt_lengths` belong to `members`. rows x longest padded side stays within `batch_tokens`, except for
-    a single pair that is longer. Lengths are padded to few rungs, since a new shape costs a CPU tens of milliseconds.
+    `src_lengths` and `tgt_lengths` belong to `members`. rows x longest padded side stays within `batch_tokens`, except
+    for a single pair that is longer. Lengths are padded to few rungs: a new shape costs a CPU tens of milliseconds.
     """
     src_rung, tgt_rung = rung(src_lengths), rung(tgt_lengths)
     longest = np.maximum(src_rung, tgt_rung)
@@ -66,7 +72,8 @@ def rung(lengths: np.ndarray) -> np.ndarray:
     """Lengths rounded up: to multiples of 4 up to 32, of 8 up to 64, of 16 up to 128, and so on."""
     lengths = np.asarray(lengths, np.int64)
     step = np.maximum(4, 2 ** np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64) // 8)
-    return -(-lengths // step) * step
+    rounded: np.ndarray = -(-lengths // step) * step
+    return rounded
 
 
 def rows_for(longest: int, batch_tokens: int) -> int:

@@ -206,7 +206,10 @@ class _Preparation:
         id_filters = [build(filters.FILTERS, c) for n, c in chosen.items() if n in filters.ID_FILTERS]
         total = sum(tally.kept for _, tally in tallies)
         src_pieces = tgt_pieces = 0
-        with open(self.kept_text, encoding="utf-8", newline="\n") as lines, Writer(self.directory / "train.arrow") as store:
+        with (
+            open(self.kept_text, encoding="utf-8", newline="\n") as lines,
+            Writer(self.directory / "train.arrow") as store,
+        ):
             rows = bar((json.loads(line) for line in lines), "encoding", "pairs", total)
             for chunk in _batched(rows, CHUNK):
                 src = tokenizer.encode_src([row[1] for row in chunk])

@@ -57,7 +57,9 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None:
             self._flush()
         self.writer.close()
@@ -88,7 +90,7 @@ class Store:
         return [_Lists(column.offsets.to_numpy(), column.values.to_numpy()) for column in columns]
 
     def __len__(self) -> int:
-        return self.size
+        return int(self.size)
 
     def epoch(self, epoch: int) -> Store:
         """The pairs as they are seen in an epoch; the ids of a pair may depend on it when subwords are sampled."""

@@ -73,7 +73,8 @@ class Attention(nn.Module):
 
     def split(self, x_BTD: Tensor) -> Tensor:
         """[B, T, H * K] -> [B, H, T, K]."""
-        return x_BTD.unflatten(-1, (self.heads, -1)).transpose(1, 2).contiguous()
+        batch, length, _ = x_BTD.shape
+        return x_BTD.view(batch, length, self.heads, -1).transpose(1, 2).contiguous()
 
     def merge(
         self, q_BHTK: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, mask: Tensor | None, causal: bool = False

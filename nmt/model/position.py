@@ -1,4 +1,4 @@
-"""How the model knows the order of tokens. A variant overrides the hooks that it needs; each does nothing by default."""
+"""How the model knows the order of tokens: hooks that do nothing by default, and the variants that fill them."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
@@ -59,8 +59,10 @@ class Transformer(nn.Module):
         self.projection = self.tgt_embedding if arch.tie != "none" else nn.Embedding(arch.tgt_vocab, dim)
         self.src_position = arch.position(dim)
         self.tgt_position = arch.position(dim)
-        self.encoder = nn.ModuleList(EncoderLayer(arch.layer) for _ in range(arch.encoder_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(arch.layer) for _ in range(arch.decoder_layers))
+        encoder = nn.ModuleList(EncoderLayer(arch.layer) for _ in range(arch.encoder_layers))
+        decoder = nn.ModuleList(DecoderLayer(arch.layer) for _ in range(arch.decoder_layers))
+        self.encoder = cast(Sequence[EncoderLayer], encoder)
+        self.decoder = cast(Sequence[DecoderLayer], decoder)
         # With the norm first, the sum that leaves the last layer has not been normalised yet.
         last = NORMS[arch.layer.norm] if arch.layer.norm_first else lambda _: nn.Identity()
         self.encoder_norm, self.decoder_norm = last(dim), last(dim)
@@ -73,11 +75,14 @@ class Transformer(nn.Module):
             elif isinstance(module, Linear):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
-            fused = {SelfAttention: 3, SourceAttention: 2}.get(type(module), 0)
-            if fused:
-                weight = module.qkv.weight if isinstance(module, SelfAttention) else module.kv.weight  # type: ignore[union-attr]
-                for part in weight.chunk(fused):
-                    nn.init.xavier_uniform_(part)
+        for module in self.modules():  # after the loop above, which has treated a fused matrix as one
+            parts: tuple[Tensor, ...] = ()
+            if isinstance(module, SelfAttention):
+                parts = module.qkv.weight.chunk(3)
+            elif isinstance(module, SourceAttention):
+                parts = module.kv.weight.chunk(2)
+            for part in parts:
+                nn.init.xavier_uniform_(part)
         if self.projection is not self.tgt_embedding:
             nn.init.xavier_uniform_(self.projection.weight)
 

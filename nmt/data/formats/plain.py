@@ -43,5 +43,9 @@ def _unequal(files: list[Path], streams: list[Iterator[str]], shared: int, lines
             extra = [*extra[:1], text]
         extra_is_blank = extra_is_blank and all(map(blank, extra)) and count <= shared + 2
         counts.append(f"{file} has {count:,} line{'' if count == 1 else 's'}")
-    hint = "; the extra lines at its end are blank: remove them" if extra_is_blank else "; they must be aligned line by line"
+    hint = (
+        "; the extra lines at its end are blank: remove them"
+        if extra_is_blank
+        else "; they must be aligned line by line"
+    )
     return ", but ".join(counts) + hint

@@ -39,7 +39,8 @@ class Tsv:
             return name
         if name not in header:
             raise DataError(
-                f"{self.path}:1: has no column `{name}`{did_you_mean(name, header)}; its columns are {', '.join(header)}"
+                f"{self.path}:1: has no column `{name}`{did_you_mean(name, header)}; "
+                f"its columns are {', '.join(header)}"
             )
         return header.index(name)
 

@@ -1,0 +1,113 @@
+"""Validation: loss and perplexity under teacher forcing, and the metrics of real translations."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from nmt.choice import Choice
+from nmt.files import write_text
+from nmt.metrics import LOWER_IS_BETTER, Metric
+from nmt.model.transformer import Transformer
+from nmt.run import Record, Run
+from nmt.runtime import Runtime
+from nmt.score import log_probs
+from nmt.tokenizer import Tokenizer
+from nmt.translate import Translator
+
+
+class ValidPairs(Protocol):
+    """A validation set: ids for the loss, text as it was read for the metrics."""
+
+    def __len__(self) -> int: ...
+
+    def ids(self, pairs: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]: ...
+
+    def texts(self) -> Iterator[tuple[str, tuple[str, ...]]]: ...
+
+
+@dataclass
+class Validation:
+    """All that a model is measured with during a run; the first set decides which model is best."""
+
+    sets: Mapping[str, ValidPairs]
+    tokenizer: Tokenizer
+    search: Choice
+    metrics: list[Metric]
+    deciding: str  # name of the metric that chooses the best model, or nll
+    tgt_lang: str
+    runtime: Runtime
+    run: Run
+    say: Callable[[str], None]
+
+    def check(self) -> None:
+        """Scores references against themselves: a scorer that cannot work says so now, not after an hour."""
+        for pairs in self.sets.values():
+            references = [refs[0] for _, refs in pairs.texts()]
+            for metric in self.metrics:
+                metric(references, [references])
+
+    def score(self, model: Transformer, step: int, averaged: int = 0) -> float | None:
+        """Measures a model on all sets and records it; returns the deciding score, larger is better.
+
+        `averaged` is the number of snapshots that the model is the mean of. None when there is no set.
+        """
+        # A frozen copy translates exactly as the saved checkpoint will.
+        frozen = copy.deepcopy(model).freeze(self.runtime.dtype)
+        translator = Translator.of(frozen, self.tokenizer, self.search, self.runtime)
+        rows = [self._measure(translator, name, pairs, step, averaged) for name, pairs in self.sets.items()]
+        return self._decide(rows[0]) if rows else None
+
+    def recorded(self, step: int) -> float | None:
+        """The deciding score that was recorded at a step."""
+        first = next(iter(self.sets), None)
+        for row in reversed(Record(self.run.metrics).read("valid")):
+            if row["step"] == step and row["set"] == first and not row["averaged"]:
+                return self._decide(row)
+        return None
+
+    def _decide(self, row: dict[str, Any]) -> float:
+        value = float(row[self.deciding])
+        return -value if self.deciding in LOWER_IS_BETTER else value
+
+    def _measure(
+        self, translator: Translator, name: str, pairs: ValidPairs, step: int, averaged: int
+    ) -> dict[str, Any]:
+        started = time.monotonic()
+        src, tgt = pairs.ids(np.arange(len(pairs)))
+        token_scores = log_probs(translator.model, src, tgt, self.runtime.device)
+        nll = -float(np.concatenate(token_scores).mean(dtype=np.float64))
+        texts = list(pairs.texts())
+        hypotheses = translator.translate([source for source, _ in texts])
+        references = [list(column) for column in zip(*(refs for _, refs in texts), strict=True)]
+        scores = [metric(hypotheses, references) for metric in self.metrics]
+        self._keep(hypotheses, name, step, averaged)
+        row: dict[str, Any] = {
+            "step": step,
+            "set": name,
+            "averaged": averaged,
+            "nll": nll,
+            "ppl": math.exp(min(nll, 100)),
+            **{score.name: score.value for score in scores},
+            "signature": {score.name: score.signature for score in scores},
+            "search": translator.settings.tree(),
+            "seconds": round(time.monotonic() - started, 1),
+        }
+        Record(self.run.metrics).append("valid", **row)
+        what = f"average of {averaged} snapshots" if averaged else f"step {step}"
+        numbers = "  ".join(f"{score.name} {score.value:.2f}" for score in scores)
+        self.say(f"{name} at {what}: nll {nll:.3f}  ppl {row['ppl']:.2f}  {numbers}")
+        return row
+
+    def _keep(self, hypotheses: list[str], name: str, step: int, averaged: int) -> None:
+        self.run.valid.mkdir(exist_ok=True)
+        prefix = "" if len(self.sets) == 1 else f"{name}."
+        stem = f"{prefix}step-{step:08d}" + (".average" if averaged else "")
+        with write_text(self.run.valid / f"{stem}.{self.tgt_lang}") as stream:
+            stream.write("".join(f"{line}\n" for line in hypotheses).encode())
