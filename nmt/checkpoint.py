@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -24,7 +25,7 @@ from nmt import __version__, tokenizer
 from nmt.choice import build
 from nmt.config import Config, Model, dump, from_tree, parse_yaml
 from nmt.errors import CheckpointError
-from nmt.files import read_lines, sha256, write_directory
+from nmt.files import read_lines, sha256, write_directory, write_file
 from nmt.model.layers import LayerShape
 from nmt.model.position import POSITIONS
 from nmt.model.transformer import Architecture, Transformer
@@ -167,7 +168,7 @@ def save(
 ) -> None:
     """Writes a checkpoint that becomes visible only when it is whole and flushed to disk."""
     with write_directory(directory) as place:
-        save_weights(model, place / WEIGHTS)
+        save_file(_weights(model), place / WEIGHTS)
         if optimizer is not None:
             save_file(_optimizer_tensors(model, optimizer), place / OPTIMIZER)
         (place / CONFIG).write_text(dump(config.tree()), encoding="utf-8")
@@ -177,9 +178,17 @@ def save(
         (place / STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
 
 
-def save_weights(model: Transformer, path: Path) -> None:
+def save_snapshot(run: Run, step: int, model: Transformer) -> None:
+    """Keeps the weights of a step for the average."""
+    path = snapshot_path(run, step)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with write_file(path) as stream:
+        stream.write(safetensors.torch.save(_weights(model)))
+
+
+def _weights(model: Transformer) -> dict[str, Tensor]:
     """Every parameter once, under its first name, in fp32."""
-    save_file({name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}, path)
+    return {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
 
 
 def load_weights(model: Transformer, tensors: dict[str, Tensor], where: Path) -> None:

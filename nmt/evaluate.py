@@ -14,7 +14,7 @@ from nmt.choice import Choice, build
 from nmt.config import Config
 from nmt.data.prepare import open_prepared, read_set
 from nmt.errors import ConfigError, DataError
-from nmt.files import read_lines, write_text
+from nmt.files import read_lines, write_file
 from nmt.metrics import METRICS, Metric, Score
 from nmt.run import Run
 from nmt.translate import Translator
@@ -136,7 +136,7 @@ def keep(result: Result, found: Checkpoint, search: Choice, tgt_lang: str) -> No
     width = search.options.get("beam", "")
     stem = directory / f"{result.test}.{found.directory.name}.{search.name}{width}"
     output = stem.with_name(f"{stem.name}.{tgt_lang}")
-    with write_text(output) as stream:
+    with write_file(output) as stream:
         stream.write("".join(f"{line}\n" for line in result.hypotheses).encode())
-    with write_text(stem.with_name(f"{stem.name}.json")) as stream:
+    with write_file(stem.with_name(f"{stem.name}.json")) as stream:
         stream.write(json.dumps(result.tree(), indent=1, ensure_ascii=False).encode())

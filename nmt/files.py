@@ -78,7 +78,7 @@ def check_readable(path: str | Path) -> None:
 
 
 @contextlib.contextmanager
-def write_text(path: str | Path, overwrite: bool = True) -> Iterator[IO[bytes]]:
+def write_file(path: str | Path, overwrite: bool = True) -> Iterator[IO[bytes]]:
     """A binary stream whose content appears at `path` only when the block ends without an error.
 
     `-` is stdout; a name that ends in .gz is compressed. What is no regular file (a pipe, /dev/null) is written

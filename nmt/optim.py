@@ -15,7 +15,7 @@ Parameters = Iterable[nn.Parameter]
 def adamw(
     parameters: Parameters,
     *,
-    lr: float = 1e-3,
+    lr: float = 2e-3,
     betas: list[float] = [0.9, 0.98],  # noqa: B006 - never written to
     eps: float = 1e-9,
     weight_decay: float = 0.0,

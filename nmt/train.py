@@ -11,7 +11,7 @@ import math
 import shutil
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, Protocol
@@ -25,7 +25,7 @@ from nmt.config import Config, dump
 from nmt.data import plan
 from nmt.data.batches import Batch, collate
 from nmt.errors import CheckpointError, NmtError
-from nmt.files import write_text
+from nmt.files import write_file
 from nmt.loss import OBJECTIVES, Objective
 from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
@@ -75,6 +75,7 @@ class TrainState:
     seconds: float = 0.0  # spent in earlier processes
     snapshots: list[int] = field(default_factory=list)  # steps whose weights are kept for the average
     since_log: dict[str, float] = field(default_factory=dict)  # sums over the steps since the last log line
+    finished: bool = False  # the last validation and the average are done
     metrics_bytes: int = 0  # how long metrics.jsonl and train.log are
     log_bytes: int = 0
 
@@ -112,11 +113,12 @@ class Trainer:
         self.state = TrainState()
         self.started = time.monotonic()
         self.record = Record(self.paths.metrics)
-        self._resume()
-        self.progress = TrainingProgress(self.paths.log)
-        self.validation = self._validation()
         # Sums that stay on the device, so that a GPU is not waited for at every step: loss, nll, gradient norm.
         self.totals = torch.zeros(3, dtype=torch.float64, device=self.runtime.device)
+        self._resume()
+        self.specs = self._plan()
+        self.progress = TrainingProgress(self.paths.log)
+        self.validation = self._validation()
         self.log_started = time.monotonic()
 
     def _validation(self) -> Validation:
@@ -145,13 +147,13 @@ class Trainer:
 
     def run(self) -> int:
         state, settings = self.state, self.settings
-        if self.share() >= 1:
+        if self._finished() and state.finished:
             self.progress.line(f"nothing to do: the run is complete at step {state.step} ({self._limit_reached()})")
             return 0
-        with write_text(self.paths.config) as stream:
+        state.finished = False  # a complete run goes on when its limit was raised
+        with write_file(self.paths.config) as stream:
             stream.write(dump(self.config.tree()).encode())
         self._greet()
-        batches = self._batches()
         try:
             while not self._finished():
                 if self._due(settings.validate_every) and state.validated != state.step:
@@ -161,7 +163,7 @@ class Trainer:
                     self.save()
                 if self.signals.received:
                     raise Stop
-                self.update(next(batches))
+                self.update()
                 if self._due(settings.log_every):
                     self.log()
             self._finish()
@@ -184,10 +186,10 @@ class Trainer:
         """The end of a run always validates and saves, also the average of the last snapshots."""
         if self.state.validated != self.state.step:
             self.validate()
-        if self.saved != self.state.step:
-            self.save()
-        if len(self.state.snapshots) > 1:
+        if len(self.state.snapshots) > 1 and self.sets.valid:
             self._score_average()
+        self.state.finished = True
+        self.save()
         checkpoints = checkpoint.complete(self.paths)
         best = checkpoint.by_score(checkpoints)[0]
         score = "" if best.score is None else f" ({self.settings.metric} {abs(best.score):.2f})"
@@ -224,69 +226,69 @@ class Trainer:
 
     def epochs(self) -> float:
         """Passes over the training data, with fractions."""
-        windows = plan.windows(len(self.sets.train))
-        inside = self.state.batch / max(1, getattr(self, "window_batches", 1))
-        return self.state.epoch + (self.state.window + inside) / windows
+        state = self.state
+        return state.epoch + (state.window + state.batch / len(self.specs)) / plan.windows(len(self.sets.train))
 
     # --- one update ---
 
-    def _batches(self) -> Iterator[tuple[list[np.ndarray], list[np.ndarray], tuple[int, int]]]:
-        """Ids and shapes of the batches from the state's place on; the state is moved past a batch by `update`."""
+    def _plan(self) -> list[plan.BatchSpec]:
+        """The batches of the window that the state is in."""
         state, seed, pairs = self.state, self.config.seed, self.sets.train
-        while True:
-            epoch = pairs.epoch(state.epoch)
-            members = plan.window_pairs(len(pairs), seed, state.epoch, state.window)
-            specs = plan.plan_window(
-                members, *epoch.lengths(members), self.settings.batch_tokens, seed, state.epoch, state.window
-            )
-            self.window_batches = len(specs)
-            while state.batch < len(specs):
-                spec = specs[state.batch]
-                yield *epoch.ids(spec.pairs), spec.shape
-            state.batch, state.window = 0, state.window + 1
-            if state.window == plan.windows(len(pairs)):
-                state.window, state.epoch = 0, state.epoch + 1
+        members = plan.window_pairs(len(pairs), seed, state.epoch, state.window)
+        lengths = pairs.epoch(state.epoch).lengths(members)
+        return plan.plan_window(members, *lengths, self.settings.batch_tokens, seed, state.epoch, state.window)
 
-    def update(self, batch: tuple[list[np.ndarray], list[np.ndarray], tuple[int, int]]) -> None:
+    def _advance(self) -> None:
+        """Moves the state past the batch that was used."""
+        state = self.state
+        state.step, state.batch = state.step + 1, state.batch + 1
+        if state.batch == len(self.specs):
+            state.batch, state.window = 0, state.window + 1
+            if state.window == plan.windows(len(self.sets.train)):
+                state.window, state.epoch = 0, state.epoch + 1
+            self.specs = self._plan()
+
+    def update(self) -> None:
         """One step of the optimiser on the gradient of the mean loss per target token."""
         state = self.state
         rate = self.peak_rate * self.schedule(state.step, self.share())
-        micro_batches = list(self._micro_batches(*batch))
+        micro_batches = self._micro_batches(self.specs[state.batch])
         tokens = sum(micro.tokens for micro in micro_batches)
         self.model.train()
         for index, micro in enumerate(micro_batches):
             runtime.seed_step(self.config.seed, state.step, index)
-            sums = self.objective(self.model, micro, tokens)
-            sums.loss.backward()  # type: ignore[no-untyped-call]
-            self.totals[0] += sums.loss.detach() * tokens
-            self.totals[1] += sums.nll
+            result = self.objective(self.model, micro, tokens)
+            result.loss.backward()  # type: ignore[no-untyped-call]
+            self.totals[0] += result.loss.detach() * tokens
+            self.totals[1] += result.nll
         norm = optim.clip(self.parameters, self.settings.clip_norm)
         self.totals[2] += norm
         optim.set_rate(self.optimizer, rate)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        state.step += 1
-        state.batch += 1
+        sums = state.since_log
         padding = sum(micro.padding for micro in micro_batches) / len(micro_batches)
-        for key, value in (("steps", 1), ("tokens", tokens), ("padding", padding), ("lr", 0)):
-            state.since_log[key] = state.since_log.get(key, 0) + value
-        state.since_log["lr"] = rate
+        for key, value in (("steps", 1), ("tokens", tokens), ("padding", padding)):
+            sums[key] = sums.get(key, 0) + value
+        sums["lr"] = rate
+        self._advance()
 
-    def _micro_batches(self, src: list[np.ndarray], tgt: list[np.ndarray], shape: tuple[int, int]) -> Iterator[Batch]:
-        count = 1 if self.settings.accumulate == "auto" else self.settings.accumulate
-        for rows in np.array_split(np.arange(len(src)), min(count, len(src))):
-            yield collate([src[i] for i in rows], [tgt[i] for i in rows], shape, self.runtime.device)
+    def _micro_batches(self, spec: plan.BatchSpec) -> list[Batch]:
+        src, tgt = self.sets.train.epoch(self.state.epoch).ids(spec.pairs)
+        count = 1 if self.settings.accumulate == "auto" else min(self.settings.accumulate, len(src))
+        return [
+            collate([src[i] for i in rows], [tgt[i] for i in rows], spec.shape, self.runtime.device)
+            for rows in np.array_split(np.arange(len(src)), count)
+        ]
 
     # --- numbers ---
 
     def _collect(self) -> dict[str, float]:
-        """Moves the sums from the device into the state, and the time that they took."""
+        """Copies the sums from the device into the state, beside the time that they took."""
         sums, now = self.state.since_log, time.monotonic()
         sums["seconds"] = sums.get("seconds", 0.0) + now - self.log_started
         self.log_started = now
-        for key, value in zip(("loss", "nll", "norm"), self.totals.tolist(), strict=True):
-            sums[key] = sums.get(key, 0.0) + value
-        self.totals.zero_()
+        sums.update(zip(("loss", "nll", "norm"), self.totals.tolist(), strict=True))
         return sums
 
     def log(self) -> None:
@@ -316,6 +318,7 @@ class Trainer:
             self.share(), f"step {state.step} loss {loss:.3f} {tokens / seconds:,.0f} tok/s lr {sums['lr']:.1e}"
         )
         state.since_log = {}
+        self.totals.zero_()
 
     def _diverged(self, what: str) -> NoReturn:
         raise NmtError(
@@ -334,15 +337,10 @@ class Trainer:
         self._check_finite()
         paused = time.monotonic()
         state, settings = self.state, self.settings
-        with self.signals.breaking_off():
-            score = self.validation.score(self.model, state.step)
+        score = self._measure(self.model)
         state.validated = state.step
         if settings.average:
-            path = checkpoint.snapshot_path(self.paths, state.step)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_suffix(".tmp")
-            checkpoint.save_weights(self.model, temporary)
-            temporary.replace(path)
+            checkpoint.save_snapshot(self.paths, state.step, self.model)
             state.snapshots = [*state.snapshots, state.step][-settings.average :]
         better = score is not None and (state.best is None or score > state.best)
         if better:
@@ -357,12 +355,19 @@ class Trainer:
         """The mean of the last snapshots is scored like any other model, and competes for best."""
         averaged = copy.deepcopy(self.model)
         checkpoint.load_weights(averaged, checkpoint.average(self.paths, self.state.snapshots), self.paths.checkpoints)
+        score = self._measure(averaged, len(self.state.snapshots))
+        self._write(averaged, None, score, averaged=True)
+
+    def _measure(self, model: Transformer, averaged: int = 0) -> float | None:
+        """Scores a model on the validation sets; broken off by a signal, it leaves no trace in the logs."""
+        before = size(self.paths.metrics), size(self.paths.log)
         try:
             with self.signals.breaking_off():
-                score = self.validation.score(averaged, self.state.step, len(self.state.snapshots))
+                return self.validation.score(model, self.state.step, averaged)
         except Stop:
-            return
-        self._write(averaged, None, score, averaged=True)
+            cut(self.paths.metrics, before[0])
+            cut(self.paths.log, before[1])
+            raise
 
     # --- saving and resuming ---
 
@@ -421,6 +426,8 @@ class Trainer:
         checkpoint.load_weights(self.model, found.tensors(checkpoint.WEIGHTS), found.directory)
         checkpoint.load_optimizer(self.model, self.optimizer, found.tensors(checkpoint.OPTIMIZER))
         self.state = TrainState(**found.state["train"])
+        for index, key in enumerate(("loss", "nll", "norm")):
+            self.totals[index] = self.state.since_log.get(key, 0.0)
         cut(self.paths.metrics, self.state.metrics_bytes)
         cut(self.paths.log, self.state.log_bytes)
         self.saved = self.state.step

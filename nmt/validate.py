@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nmt.choice import Choice
-from nmt.files import write_text
+from nmt.files import write_file
 from nmt.metrics import LOWER_IS_BETTER, Metric
 from nmt.model.transformer import Transformer
 from nmt.run import Record, Run
@@ -109,5 +109,5 @@ class Validation:
         self.run.valid.mkdir(exist_ok=True)
         prefix = "" if len(self.sets) == 1 else f"{name}."
         stem = f"{prefix}step-{step:08d}" + (".average" if averaged else "")
-        with write_text(self.run.valid / f"{stem}.{self.tgt_lang}") as stream:
+        with write_file(self.run.valid / f"{stem}.{self.tgt_lang}") as stream:
             stream.write("".join(f"{line}\n" for line in hypotheses).encode())

@@ -28,7 +28,7 @@ def translate(
 ) -> None:
     """Translate text line by line: one output line for each input line, in order; blank lines stay blank."""
     from nmt.errors import NmtError
-    from nmt.files import check_readable, check_writable, read_lines, write_text
+    from nmt.files import check_readable, check_writable, read_lines, write_file
     from nmt.progress import bar
     from nmt.translate import Translator
 
@@ -49,6 +49,6 @@ def translate(
         check_writable(output, overwrite)
     translator = Translator(model, device, precision, threads or "auto", search)
     lines = read_lines(input)
-    with write_text(output, overwrite) as stream:
+    with write_file(output, overwrite) as stream:
         for translation in bar(translator.stream(lines, batch_tokens), "translating", "lines"):
             stream.write(translation.text.encode() + b"\n")

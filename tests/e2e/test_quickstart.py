@@ -1,0 +1,66 @@
+"""What the README shows: the main job on the built-in corpus from an empty directory, and examples that are true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import run_nmt
+
+from nmt.choice import Choice, problems
+from nmt.data.formats import FORMATS
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+SMALL = ("train.steps=4", "train.validate_every=4", "data.test.demo.split=valid", "search.max_extra=2", "model.dim=32")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty directory in which the demo was trained for a few steps, from the config that the command prints."""
+    directory = tmp_path_factory.mktemp("demo")
+    (directory / "demo.yaml").write_bytes(run_nmt("config", "demo").stdout)
+    settings = [part for setting in SMALL for part in ("-s", setting)]
+    for command in ("prepare", "train"):
+        done = run_nmt(command, "demo.yaml", *settings, cwd=directory)
+        assert done.returncode == 0, done.stderr.decode()
+    return directory
+
+
+def test_a_printed_config_trains_the_demo_in_an_empty_directory(demo: Path) -> None:
+    assert (demo / "runs/demo/checkpoints").is_dir()
+    done = run_nmt("evaluate", "runs/demo", cwd=demo)
+    assert done.returncode == 0, done.stderr.decode()
+    assert re.search(r"bleu \d+\.\d\d  nrefs:1\|case:mixed\|eff:no\|tok:13a", done.stdout.decode())
+    done = run_nmt("translate", "demo.yaml", cwd=demo, stdin="我有一只猫\n".encode())
+    assert done.returncode == 0
+    assert done.stdout.count(b"\n") == 1
+
+
+def test_the_run_directory_is_as_the_readme_draws_it(demo: Path) -> None:
+    run = demo / "runs/demo"
+    names = {path.name for path in run.iterdir() if not path.name.startswith(".")}
+    assert {"config.yaml", "metrics.jsonl", "train.log", "prepared", "checkpoints", "valid"} <= names
+    assert {path.name for path in (run / "checkpoints/step-00000004").iterdir()} == {
+        "model.safetensors",
+        "optimizer.safetensors",
+        "state.json",
+        "config.yaml",
+        "tokenizer.model",
+    }
+    assert (run / "valid/step-00000004.en").read_bytes().count(b"\n") == 500
+
+
+def test_the_readme_names_only_corpora_that_can_be_configured() -> None:
+    block = next(b for b in re.findall(r"```yaml\n(.*?)```", README, re.S) if "name: plain" in b)
+    corpora = [Choice.read(item) for item in yaml.safe_load(block)]
+    assert {corpus.name for corpus in corpora} == set(FORMATS)
+    assert [problem for corpus in corpora for problem in problems(FORMATS, corpus)] == []
+
+
+def test_the_readme_names_only_commands_that_exist() -> None:
+    commands = set(re.findall(r"^nmt (\w+)", README, re.M))
+    assert commands >= {"prepare", "train", "evaluate", "translate", "config"}
+    for command in commands:
+        assert run_nmt(command, "--help").returncode == 0

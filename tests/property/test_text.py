@@ -1,0 +1,125 @@
+"""Any text: files, tokenizers and the store give back what they were given."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.data import store
+from nmt.data.store import Row, Store, Writer
+from nmt.files import read_lines, write_file
+from nmt.tokenizer import BOS, EOS, PAD, TOKENIZERS, UNK, Tokenizer, blank, clean
+
+# All of Unicode but surrogates, which are no text; odd separators and markup come up more often than by chance.
+CHARACTERS = st.characters(exclude_categories=["Cs"])
+PARTS = ["<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "▁", " ", "  ", "\t", "\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c"]
+PARTS += ["\x1c", "\x1d", "\x1e", "\ufeff", "\0", "\u200b", "⁇", "@@", "|||", "猫", "🐈\u200d⬛", "e\u0301", "a", "word"]
+TEXT = st.text(CHARACTERS, max_size=20) | st.lists(st.sampled_from(PARTS), max_size=8).map("".join)
+LINE = TEXT.map(lambda text: text.replace("\n", ""))
+
+TRAINING = ["the cat sat on the mat", "a dog, a cat; 2016 words", "一只猫 和 两只狗", "it's <b>bold</b> a/b"] * 5
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> dict[str, Tokenizer]:
+    made: dict[str, Tokenizer] = {}
+    for kind in TOKENIZERS:
+        made[kind] = TOKENIZERS[kind](vocab_size=60)(TRAINING, TRAINING, lambda _: None)
+    made["bytes"] = TOKENIZERS["bpe"](vocab_size=310, byte_fallback=True)(TRAINING, TRAINING, lambda _: None)
+    made["unigram bytes"] = TOKENIZERS["unigram"](vocab_size=310, byte_fallback=True)(TRAINING, TRAINING, lambda _: None)
+    return made
+
+
+@given(lines=st.lists(LINE, max_size=8), crlf=st.booleans(), bom=st.booleans(), last_end=st.booleans(), gz=st.booleans())
+def test_lines_written_are_lines_read(lines: list[str], crlf: bool, bom: bool, last_end: bool, gz: bool) -> None:
+    """Cases 1 to 3 and 8."""
+    end = "\r\n" if crlf else "\n"
+    # A carriage return that ends a line, and a mark that begins a file, belong to the file and not to the text.
+    lines = [line.rstrip("\r") for line in lines]
+    if lines and not bom:
+        lines[0] = lines[0].lstrip("\ufeff")
+    content = "\ufeff" * bom + "".join(line + end for line in lines)
+    if not last_end and lines and lines[-1]:
+        content = content.removesuffix(end)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ("lines.gz" if gz else "lines.txt")
+        with write_file(path) as stream:
+            stream.write(content.encode())
+        assert list(read_lines(path)) == lines
+
+
+@pytest.mark.parametrize("kind", [*TOKENIZERS, "bytes", "unigram bytes"])
+@given(line=TEXT)
+def test_reserved_ids_never_come_from_text(tokenizers: dict[str, Tokenizer], kind: str, line: str) -> None:
+    """Case 12."""
+    ids = tokenizers[kind].encode_src([line])[0].tolist()
+    assert ids[-1] == EOS
+    assert not {PAD, BOS, EOS} & set(ids[:-1])
+    assert all(0 <= i < len(tokenizers[kind].src) for i in ids)
+
+
+@pytest.mark.parametrize("kind", ["bytes", "unigram bytes"])
+@given(line=TEXT)
+def test_with_bytes_any_text_comes_back_but_for_white_space(
+    tokenizers: dict[str, Tokenizer], kind: str, line: str
+) -> None:
+    """Case 12: `▁` may come back as a space."""
+    tokenizer = tokenizers[kind]
+    ids = tokenizer.encode_tgt([line])[0].tolist()[:-1]
+    assert UNK not in ids
+    back = tokenizer.decode([ids])[0]
+    assert re.split("[ ▁]+", back.strip(" ▁")) == re.split("[ ▁]+", clean(line).strip(" ▁"))
+
+
+@pytest.mark.parametrize("kind", [*TOKENIZERS, "bytes"])
+@given(data=st.data())
+def test_any_ids_decode_to_one_line(tokenizers: dict[str, Tokenizer], kind: str, data: st.DataObject) -> None:
+    """Case 1: whatever a model produces, the output has one line per input line, for every reader."""
+    tokenizer = tokenizers[kind]
+    allowed = sorted(set(range(len(tokenizer.tgt))) - set(tokenizer.forbidden()) - {EOS})
+    some = data.draw(st.lists(st.lists(st.sampled_from(allowed), max_size=10), max_size=4))
+    lines = tokenizer.decode(some)
+    assert len(lines) == len(some)
+    for line in lines:
+        assert len(f"{line}.".splitlines()) == 1
+        assert line == clean(line)
+
+
+@given(line=TEXT)
+def test_cleaning_changes_nothing_twice_and_leaves_one_line(line: str) -> None:
+    """Case 1."""
+    once = clean(line)
+    assert clean(once) == once
+    assert len(f"{once}.".splitlines()) == 1
+    if blank(line):
+        assert blank(once)
+
+
+IDS = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=6)
+ROWS = st.lists(st.tuples(TEXT, st.lists(TEXT, min_size=1, max_size=3), IDS, IDS, TEXT), max_size=9)
+
+
+@given(content=ROWS, batch=st.integers(1, 4), data=st.data())
+def test_the_store_gives_back_text_and_ids(content: list[Any], batch: int, data: st.DataObject) -> None:
+    rows = [Row(s, tuple(t), np.array(a, np.int32), np.array(b, np.int32), w) for s, t, a, b, w in content]
+    with mock.patch.object(store, "ROWS", batch), tempfile.TemporaryDirectory() as folder:
+        with Writer(Path(folder) / "s.arrow") as writer:
+            for row in rows:
+                writer.add(row)
+        made = Store(Path(folder) / "s.arrow")
+        assert list(made.texts()) == [(row.src, row.tgts) for row in rows]
+        picked = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=6)) if rows else []
+        src, tgt = made.ids(picked)
+        assert [ids.tolist() for ids in src] == [rows[i].src_ids.tolist() for i in picked]
+        assert [ids.tolist() for ids in tgt] == [rows[i].tgt_ids.tolist() for i in picked]
+        assert [made.where(i) for i in picked] == [rows[i].where for i in picked]
+        lengths = made.lengths(np.array(picked, np.int64))
+        assert [part.tolist() for part in lengths] == [list(map(len, src)), list(map(len, tgt))]

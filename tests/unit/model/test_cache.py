@@ -1,0 +1,128 @@
+"""Case 48: decoding with a cache gives what recomputing every prefix gives, whatever is done to the rows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.checkpoint import build_model
+from nmt.choice import Choice
+from nmt.config import Model
+from nmt.model.cache import LayerCache
+from nmt.model.layers import LayerShape
+from nmt.model.position import Position
+from nmt.model.transformer import Architecture, Transformer
+
+VOCAB = 30
+
+
+def small(**settings: object) -> Transformer:
+    torch.manual_seed(3)
+    sizes = {"dim": 16, "heads": 2, "ffn_dim": 32, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
+    return build_model(Model(**{**sizes, **settings}), VOCAB, VOCAB).eval()  # type: ignore[arg-type]
+
+
+def sources(*lengths: int) -> Tensor:
+    src = torch.zeros(len(lengths), max(lengths), dtype=torch.long)
+    for row, length in enumerate(lengths):
+        src[row, :length] = torch.randint(4, VOCAB, (length,))
+        src[row, length - 1] = 3
+    return src
+
+
+def fully(model: Transformer, src: Tensor, prefixes: Tensor) -> Tensor:
+    """Log-probabilities of the token after each prefix, without any cache."""
+    return model.logits(model(src, prefixes)[:, -1]).log_softmax(-1)
+
+
+VARIANTS = {
+    "pre-norm": {},
+    "post-norm": {"norm_first": False},
+    "rms, swiglu": {"norm": "rms", "activation": "swiglu"},
+    "gelu, untied": {"activation": "gelu", "tie": "none"},
+    "learned positions": {"position": Choice("learned", {"limit": 100}), "tie": "decoder"},
+    "decoder deeper than encoder": {"encoder_layers": 1, "decoder_layers": 3},
+}
+
+
+@pytest.mark.parametrize("settings", VARIANTS.values(), ids=list(VARIANTS))
+def test_each_step_equals_a_full_recomputation(settings: dict[str, object]):
+    model, src = small(**settings), sources(9, 4, 1)
+    tokens = torch.cat([torch.full((3, 1), 2), torch.randint(4, VOCAB, (3, 11))], dim=1)
+    with torch.no_grad():
+        state = model.start(src, 1)
+        for t in range(tokens.shape[1]):
+            stepped = model.step(tokens[:, t], state)
+            torch.testing.assert_close(stepped, fully(model, src, tokens[:, : t + 1]), rtol=0, atol=1e-5)
+            assert state.length == t + 1
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_rows_reordered_and_dropped_go_on_as_if_recomputed(beams: int):
+    """Beams change places within their sentence at every step, and sentences leave; 70 steps cross two blocks."""
+    model, src = small(), sources(6, 11, 3, 8)
+    count = len(src)
+    rng = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        state = model.start(src, beams)
+        prefixes = torch.full((count * beams, 1), 2)
+        for step in range(70):
+            stepped = model.step(prefixes[:, -1], state)
+            if step % 6 == 0 or step > 60:
+                full = fully(model, src.repeat_interleave(beams, 0), prefixes)
+                torch.testing.assert_close(stepped, full, rtol=0, atol=2e-5)
+            within = torch.randint(0, beams, (count, beams), generator=rng)
+            rows = (within + beams * torch.arange(count)[:, None]).flatten()
+            state.reorder(rows)
+            following = torch.randint(4, VOCAB, (len(rows), 1), generator=rng)
+            prefixes = torch.cat([prefixes[rows], following], dim=1)
+            if step in (20, 45):
+                kept = torch.tensor([0, 2]) if count > 2 else torch.tensor([1])
+                state.keep(kept)
+                prefixes = prefixes.view(count, beams, -1)[kept].flatten(0, 1)
+                src, count = src[kept], len(kept)
+    assert count == 1
+
+
+def test_the_source_is_held_once_per_sentence_and_not_once_per_beam():
+    model, src = small(), sources(5, 7)
+    with torch.no_grad():
+        state = model.start(src, 4)
+        model.step(torch.full((8,), 2), state)
+    for layer in state.layers:
+        assert layer.src_keys_BHSK.shape == (2, 2, 7, 8)
+        assert layer.keys_RHTK.shape[0] == 8
+
+
+def test_the_block_grows_and_keeps_what_it_held():
+    cache = LayerCache(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 1, 2), beams=2)
+    written = torch.arange(2 * 100 * 2.0).view(2, 1, 100, 2)
+    for at in range(100):
+        keys, values = cache.append(written[:, :, at : at + 1], -written[:, :, at : at + 1], at)
+        assert torch.equal(keys, written[:, :, : at + 1])
+        assert torch.equal(values, -written[:, :, : at + 1])
+
+
+class Turning(Position):
+    """A position of the hooks `rotate` and `bias`: pairs of features turn, and far keys score less."""
+
+    def rotate(self, x_BHTK: Tensor, start: int) -> Tensor:
+        angles = 0.3 * torch.arange(start, start + x_BHTK.shape[2])[:, None]
+        even, odd = x_BHTK.chunk(2, dim=-1)
+        return torch.cat([even * angles.cos() - odd * angles.sin(), even * angles.sin() + odd * angles.cos()], dim=-1)
+
+    def bias(self, query_start: int, queries: int, keys: int) -> Tensor:
+        return -0.1 * (torch.arange(query_start, query_start + queries)[:, None] - torch.arange(keys)).abs().float()
+
+
+def test_positions_that_rotate_or_add_a_bias_work_with_the_cache():
+    """The hooks get the offset of a cached step, and the keys in the cache keep their own positions."""
+    torch.manual_seed(1)
+    model = Transformer(Architecture(LayerShape(16, 2, 32), VOCAB, VOCAB, 1, 2, "all", Turning)).eval()
+    src, tokens = sources(6, 3), torch.randint(4, VOCAB, (2, 9))
+    with torch.no_grad():
+        state = model.start(src, 1)
+        for t in range(9):
+            stepped = model.step(tokens[:, t], state)
+            torch.testing.assert_close(stepped, fully(model, src, tokens[:, : t + 1]), rtol=0, atol=1e-5)

@@ -1,0 +1,101 @@
+"""Devices, precision, seeds and the cheap dropout."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from nmt import runtime
+from nmt.errors import DeviceError
+
+
+def ones(count: int = 1_000_000) -> torch.Tensor:
+    return torch.ones(count)
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.1, 0.3, 0.5, 0.9])
+def test_dropout_drops_at_its_rate_and_keeps_the_mean(rate: float):
+    """The rate is rounded to 1/256, and what is left is scaled by that rounded rate."""
+    torch.manual_seed(1)
+    out = runtime.dropout(ones(), rate)
+    dropped = (out == 0).float().mean().item()
+    assert dropped == pytest.approx(rate, abs=1 / 512 + 0.002)
+    assert out.mean().item() == pytest.approx(1.0, abs=0.02)
+    rounded = round(rate * 256) / 256
+    torch.testing.assert_close(out[out != 0].unique(), torch.tensor([1 / (1 - rounded)]))
+
+
+def test_dropout_draws_each_element_by_itself():
+    """Neighbours are dropped independently of each other, also those whose numbers come from one 64-bit word."""
+    torch.manual_seed(1)
+    kept = (runtime.dropout(ones(), 0.5) != 0).float() - 0.5
+    for distance in (1, 2, 7, 8, 64):
+        assert abs((kept[distance:] * kept[:-distance]).mean().item()) < 0.002
+
+
+def test_dropout_of_the_same_seed_is_the_same_and_of_other_steps_another():
+    def mask(*seed: int) -> torch.Tensor:
+        runtime.seed_step(*seed)
+        return runtime.dropout(ones(1000), 0.5) == 0
+
+    first = mask(1, 10, 0)
+    assert torch.equal(first, mask(1, 10, 0))
+    others = [mask(1, 11, 0), mask(1, 10, 1), mask(2, 10, 0), mask(1, 0, 10), mask(10, 1, 0)]
+    for i, other in enumerate(others):
+        for known in [first, *others[:i]]:
+            assert (other == known).float().mean().item() == pytest.approx(0.5, abs=0.08)
+
+
+def test_dropout_of_rate_0_is_nothing_at_all():
+    x = ones(10)
+    assert runtime.dropout(x, 0.0) is x
+
+
+@pytest.mark.parametrize("rate", [0.9, 0.99, 0.999])
+def test_dropout_of_a_high_rate_stays_finite(rate: float):
+    torch.manual_seed(1)
+    assert runtime.dropout(ones(1000), rate).isfinite().all()
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (8,), (3, 5), (2, 3, 11)])
+def test_dropout_keeps_shape_and_type(shape: tuple[int, ...]):
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        out = runtime.dropout(torch.ones(shape, dtype=dtype), 0.3)
+        assert (out.shape, out.dtype) == (torch.Size(shape), dtype)
+
+
+def test_the_gradient_of_dropout_is_its_mask():
+    torch.manual_seed(1)
+    x = torch.ones(100, requires_grad=True)
+    out = runtime.dropout(x, 0.25)
+    out.sum().backward()
+    assert torch.equal(x.grad, out.detach())
+
+
+def test_a_device_that_is_not_there_is_one_clear_error():
+    """Case 63."""
+    if not torch.cuda.is_available():
+        with pytest.raises(DeviceError, match=r"cuda.*finds no CUDA GPU"):
+            runtime.choose("cuda")
+    else:
+        with pytest.raises(DeviceError, match="there are"):
+            runtime.choose(f"cuda:{torch.cuda.device_count()}")
+    with pytest.raises(DeviceError, match="auto, cpu, mps"):
+        runtime.choose("gpu")
+
+
+def test_an_unknown_precision_is_one_clear_error():
+    with pytest.raises(DeviceError, match="fp32 or bf16"):
+        runtime.choose("cpu", "fp8")
+
+
+def test_what_is_chosen_is_what_is_used():
+    before = torch.get_num_threads()
+    try:
+        where = runtime.choose("cpu", "bf16", 1)
+        assert (where.device.type, where.dtype, torch.get_num_threads()) == ("cpu", torch.bfloat16, 1)
+        assert runtime.choose("cpu", "fp32", "1").dtype == torch.float32
+        assert runtime.choose("cpu").precision in runtime.PRECISIONS
+        assert set(where.describe()) == {"device", "precision", "threads", "torch"}
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,174 @@
+"""Search on scripted models, where the right answer can be read off a table."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.search import EOS, Beam, Greedy, Hypothesis, Search
+
+A, B, C, D = 4, 5, 6, 7
+VOCAB = 8
+NOTHING = torch.tensor([0, 1, 2])
+
+
+class NoState:
+    """For models that look at nothing but the number of the step."""
+
+    def __init__(self, rows: int, beams: int) -> None:
+        self.rows, self.beams, self.at = rows, beams, 0
+
+    def reorder(self, rows: Tensor) -> None:
+        assert len(rows) == self.rows
+
+    def keep(self, sentences: Tensor) -> None:
+        self.rows = len(sentences) * self.beams
+
+
+class Scripted:
+    """The probabilities of step t are those of `table[t]`, whatever came before; the last row repeats."""
+
+    def __init__(self, *table: dict[int, float]) -> None:
+        self.table = table
+
+    def start(self, src_BS: Tensor, beams: int) -> NoState:
+        return NoState(len(src_BS) * beams, beams)
+
+    def step(self, tokens_R: Tensor, state: NoState) -> Tensor:
+        assert len(tokens_R) == state.rows
+        row = self.table[min(state.at, len(self.table) - 1)]
+        state.at += 1
+        probabilities = torch.tensor([row.get(i, 0.0) for i in range(VOCAB)])
+        return probabilities.log().repeat(len(tokens_R), 1)
+
+
+def search(how: Search, model: Scripted, *lengths: int) -> list[list[Hypothesis]]:
+    src = torch.zeros(len(lengths), max(lengths), dtype=torch.long)
+    return how(model, src, lengths, NOTHING)
+
+
+SEARCHES = {"greedy": Greedy, "beam 1": lambda **o: Beam(beam=1, **o), "beam 3": lambda **o: Beam(beam=3, **o)}
+every_search = pytest.mark.parametrize("make", SEARCHES.values(), ids=list(SEARCHES))
+
+
+def test_greedy_takes_the_most_probable_token_each_time():
+    model = Scripted({A: 0.6, B: 0.4}, {C: 0.7, EOS: 0.3}, {EOS: 0.9, D: 0.1})
+    [[best]] = search(Greedy(length_penalty=0.0), model, 4)
+    assert best.tokens == [A, C]
+    assert best.score == pytest.approx(math.log(0.6 * 0.7 * 0.9), rel=1e-5)
+    assert not best.truncated
+
+
+def test_the_score_is_divided_by_the_length_without_the_end_of_sentence():
+    model = Scripted({A: 1.0}, {B: 0.5, EOS: 0.1}, {C: 0.5, EOS: 0.1}, {EOS: 0.5})
+    for penalty in (0.0, 0.6, 1.0, 2.0, -1.0):
+        [[best]] = search(Greedy(length_penalty=penalty), model, 4)
+        assert best.tokens == [A, B, C]
+        assert best.score == pytest.approx(math.log(0.125) / 3**penalty, rel=1e-5)
+
+
+@every_search
+def test_a_model_that_ends_at_once_gives_an_empty_translation(make):
+    """Case 51: its length counts as 1, so that nothing is divided by zero."""
+    [[best, *_]] = search(make(length_penalty=1.0), Scripted({EOS: 0.9, A: 0.1}), 4)
+    assert best.tokens == []
+    assert best.score == pytest.approx(math.log(0.9), rel=1e-4)
+    assert not best.truncated
+
+
+@every_search
+def test_a_model_that_never_ends_is_stopped_at_the_limit(make):
+    """Case 51: max_ratio times the source's length plus max_extra."""
+    model = Scripted({A: 0.7, B: 0.3})
+    found = search(make(max_ratio=2.0, max_extra=3), model, 1, 5, 2)
+    assert [len(some[0].tokens) for some in found] == [5, 13, 7]
+    assert all(h.truncated for some in found for h in some)
+    assert found[0][0].tokens == [A] * 5
+    assert found[0][0].score == pytest.approx(math.log(0.7), rel=1e-5)
+
+
+@every_search
+def test_at_least_one_token_is_looked_for(make):
+    [[best, *_]] = search(make(max_ratio=0.0, max_extra=0), Scripted({A: 0.9, EOS: 0.1}), 4)
+    assert len(best.tokens) == 1
+
+
+@every_search
+def test_what_is_forbidden_is_never_produced(make):
+    """However probable: the next best takes its place, at its own probability."""
+    model = Scripted({0: 0.3, 1: 0.3, 2: 0.2, D: 0.1, A: 0.05}, {EOS: 1.0})
+    how = make(length_penalty=0.0)
+    [found] = how(model, torch.zeros(1, 3, dtype=torch.long), [3], torch.tensor([0, 1, 2, D]))
+    assert found[0].tokens == [A]
+    assert found[0].score == pytest.approx(math.log(0.05), rel=1e-4)
+    assert not {0, 1, 2, D} & {token for h in found for token in h.tokens}
+
+
+class Branching(Scripted):
+    """Greedy goes wrong here: A is the better start, but only B leads to a probable end."""
+
+    def step(self, tokens_R: Tensor, state: NoState) -> Tensor:
+        following = {2: {A: 0.6, B: 0.4}, A: {C: 0.5, D: 0.5}, B: {EOS: 1.0}}
+        rows = [[following.get(int(t), {EOS: 0.4, C: 0.3, D: 0.3}).get(i, 0.0) for i in range(VOCAB)] for t in tokens_R]
+        return torch.tensor(rows).log()
+
+
+def test_beam_search_finds_what_greedy_misses():
+    [[greedy]] = search(Greedy(length_penalty=0.0), Branching(), 4)
+    [[best, *_]] = search(Beam(beam=2, length_penalty=0.0), Branching(), 4)
+    assert greedy.tokens[0] == A
+    assert best.tokens == [B]
+    assert best.score == pytest.approx(math.log(0.4), rel=1e-4)
+
+
+def test_hypotheses_are_distinct_and_sorted():
+    [found] = search(Beam(beam=4, length_penalty=1.0), Branching(), 4)
+    assert len(found) >= 4
+    assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
+    assert len({tuple(h.tokens) for h in found}) == len(found)
+
+
+def test_an_end_of_sentence_below_the_first_beams_retires_nothing():
+    """2 beams: eos is only the third of the four continuations, so the sentence goes on without it."""
+    model = Scripted({A: 0.5, B: 0.3, EOS: 0.2}, {EOS: 0.9, C: 0.1})
+    [found] = search(Beam(beam=2, length_penalty=0.0), model, 4)
+    assert [h.tokens for h in found] == [[A], [B]]
+
+
+def test_a_beam_wider_than_the_vocabulary_works():
+    [found] = search(Beam(beam=20, max_ratio=0.0, max_extra=2), Scripted({A: 0.5, EOS: 0.5}), 4)
+    assert {tuple(h.tokens) for h in found} >= {(), (A,), (A, A)}
+
+
+def test_no_beam_is_an_error():
+    with pytest.raises(ValueError, match="at least 1"):
+        Beam(beam=0)
+
+
+def test_a_larger_length_penalty_never_gives_shorter_translations():
+    """Case 50: over many models, the mean length rises with the penalty, as the help text says."""
+    rng = torch.Generator().manual_seed(1)
+    models = []
+    for _ in range(40):
+        table = torch.rand(6, 5, generator=rng).softmax(-1).tolist()
+        models.append(Scripted(*({EOS: r[0], A: r[1], B: r[2], C: r[3], D: r[4]} for r in table)))
+    lengths = []
+    for penalty in (-1.0, 0.0, 0.6, 1.0, 2.0):
+        how = Beam(beam=4, length_penalty=penalty)
+        lengths.append(sum(len(search(how, model, 4)[0][0].tokens) for model in models))
+    assert lengths == sorted(lengths)
+    assert lengths[0] < lengths[-1]
+
+
+@every_search
+def test_sentences_of_a_batch_do_not_see_each_other(make):
+    """Case 46: each sentence is found as if it were alone, though the others end earlier or later."""
+    model = Scripted({A: 0.5, B: 0.3, EOS: 0.2}, {C: 0.6, D: 0.3, EOS: 0.1})
+    how = make(max_ratio=1.0, max_extra=0)
+    lengths = [3, 1, 6, 2, 6]
+    together = search(how, model, *lengths)
+    for length, found in zip(lengths, together, strict=True):
+        assert found == search(how, model, length)[0]

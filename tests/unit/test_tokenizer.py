@@ -1,0 +1,296 @@
+"""Text to ids and back: reserved ids never come from text, odd characters break nothing, sizes adapt or say why not."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.errors import CheckpointError, DataError, NmtError
+from nmt.tokenizer import BOS, EOS, PAD, TOKENIZERS, UNK, Tokenizer, blank, clean
+
+BREAKS = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
+UNSEEN = "\0\x01\x07\x1b\x1f\x7f\ufeff"
+LITERALS = ["<s>", "</s>", "<unk>", "<pad>", "⁇", "|||", "@@", "<0x0A>", "a </s> b", "<s>x</s>", "</s></s>"]
+
+
+def sentences(count: int = 400) -> list[str]:
+    """Words of random syllables, and a few Chinese characters, markup and digits."""
+    rng = random.Random(7)
+    words = ["".join(rng.choice("kstnmr") + rng.choice("aeiou") for _ in range(rng.randint(1, 4))) for _ in range(150)]
+    words += ["我", "有", "一只猫", "2016", "<b>", "it's", "|||", "@@", "</s>!", "a/b", "ß"]
+    return [" ".join(rng.choices(words, k=rng.randint(2, 9))) for _ in range(count)]
+
+
+def nothing_said(message: str) -> None:
+    raise AssertionError(message)
+
+
+def train(kind: str, lines: list[str], say: object = nothing_said, **options: object) -> Tokenizer:
+    tokenizer: Tokenizer = TOKENIZERS[kind](**options)(lines, lines, say)  # type: ignore[arg-type]
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> dict[str, Tokenizer]:
+    """One of each kind."""
+    return {kind: train(kind, sentences(), vocab_size=150) for kind in TOKENIZERS}
+
+
+@pytest.fixture(scope="module")
+def bytewise() -> Tokenizer:
+    """With byte fallback: no character is unknown."""
+    return train("bpe", sentences(), vocab_size=450, byte_fallback=True)
+
+
+def encode(tokenizer: Tokenizer, line: str) -> list[int]:
+    ids: list[int] = tokenizer.encode_src([line])[0].tolist()
+    return ids
+
+
+def round_trip(tokenizer: Tokenizer, line: str) -> str:
+    return tokenizer.decode([encode(tokenizer, line)[:-1]])[0]
+
+
+# --- lines ---
+
+
+@pytest.mark.parametrize("odd", BREAKS, ids=lambda c: f"U+{ord(c):04X}")
+def test_what_breaks_lines_elsewhere_becomes_a_space(odd: str) -> None:
+    """Case 1."""
+    assert clean(f"a{odd}b") == "a b"
+
+
+@pytest.mark.parametrize("odd", UNSEEN, ids=lambda c: f"U+{ord(c):04X}")
+def test_what_nobody_sees_is_removed(odd: str) -> None:
+    """Cases 3 and 4."""
+    assert clean(f"a{odd}b") == "ab"
+
+
+def test_other_text_is_left_alone() -> None:
+    text = "Ça va? 我有 “zwei” 🐈\u200d⬛ e\u0301 \u00a0\u3000 <s> ▁ ﷽"
+    assert clean(text) == text
+
+
+@pytest.mark.parametrize("text", ["", " ", "  \t", "\u200b", "\u3000", "\u00a0\u2028", "\ufeff", "\0", "\u200e \u200f"])
+def test_lines_that_show_nothing_are_blank(text: str) -> None:
+    """Case 9."""
+    assert blank(text)
+
+
+@pytest.mark.parametrize("text", ["a", ".", " 猫 ", "▁", "\u0301", "0", "\ufffd"])
+def test_lines_that_show_something_are_not(text: str) -> None:
+    assert not blank(text)
+
+
+# --- ids ---
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_ids_end_in_eos_and_hold_no_other_reserved_id(tokenizers: dict[str, Tokenizer], kind: str) -> None:
+    """Case 12."""
+    lines = [*sentences(50), *LITERALS, "", " ", "a\tb", "x ▁ y", "\0", "🐈", "<s>" * 20]
+    for line, ids in zip(lines, tokenizers[kind].encode_tgt(lines), strict=True):
+        assert ids.dtype == np.int32
+        assert ids[-1] == EOS == 3, line
+        assert not {PAD, BOS, EOS} & set(ids[:-1].tolist()), line
+        assert ids.max() < len(tokenizers[kind].tgt)
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_text_of_the_training_kind_comes_back(tokenizers: dict[str, Tokenizer], kind: str) -> None:
+    for line in sentences(50):
+        ids = encode(tokenizers[kind], line)
+        if kind == "none" and UNK in ids:  # a word too rare for 150 pieces
+            continue
+        assert round_trip(tokenizers[kind], line) == line
+
+
+@pytest.mark.parametrize("text", LITERALS)
+def test_markup_of_tokenizers_is_ordinary_text(bytewise: Tokenizer, text: str) -> None:
+    """Case 12: nothing ends early, nothing is lost."""
+    ids = encode(bytewise, text)
+    assert not {PAD, UNK, BOS, EOS} & set(ids[:-1])
+    assert round_trip(bytewise, text) == text
+    assert round_trip(bytewise, f"kasa {text} nomi") == f"kasa {text} nomi"
+
+
+def test_the_underline_of_sentencepiece_may_come_back_as_a_space(bytewise: Tokenizer) -> None:
+    """Case 12."""
+    assert round_trip(bytewise, "kasa▁nomi") == "kasa nomi"
+
+
+def test_odd_separators_encode_as_spaces_and_unseen_characters_as_nothing(bytewise: Tokenizer) -> None:
+    """Cases 1, 3 and 4: the ids are those of the text that one sees."""
+    expected = encode(bytewise, "kasa nomi")
+    for odd in BREAKS:
+        assert encode(bytewise, f"kasa{odd}nomi") == expected
+    assert encode(bytewise, "\ufeffka\0sa nomi\r") == expected
+
+
+def test_with_bytes_every_character_comes_back_and_without_it_is_unknown(
+    bytewise: Tokenizer, tokenizers: dict[str, Tokenizer]
+) -> None:
+    for text in ("🐈", "ꙮ", "\U0010fffd", "naïve €5"):
+        assert round_trip(bytewise, text) == text
+        assert UNK not in encode(bytewise, text)
+    assert UNK in encode(tokenizers["bpe"], "🐈")
+
+
+def test_nothing_and_very_much_can_be_encoded(bytewise: Tokenizer) -> None:
+    """Case 11: no line is too long for the tokenizer."""
+    assert bytewise.encode_src([]) == []
+    assert encode(bytewise, "") == [EOS]
+    assert bytewise.decode([]) == []
+    assert bytewise.decode([[]]) == [""]
+    assert bytewise.decode([[], encode(bytewise, "kasa")[:-1]]) == ["", "kasa"]
+    long = "ka" * 100_000
+    assert round_trip(bytewise, long) == long
+
+
+def byte_ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The byte pieces that spell a text, whether or not it has pieces of its own."""
+    names = tokenizer.pieces(range(len(tokenizer.tgt)))
+    return [names.index(f"<0x{byte:02X}>") for byte in text.encode()]
+
+
+def test_a_decoded_line_never_contains_a_line_break(bytewise: Tokenizer) -> None:
+    """Case 1: whatever bytes a model puts together."""
+    kasa, nomi = (encode(bytewise, word)[:-1] for word in ("kasa", "nomi"))
+    for odd in BREAKS + UNSEEN:
+        (text,) = bytewise.decode([kasa + byte_ids(bytewise, odd) + nomi])
+        assert odd not in text
+        assert text.startswith("kasa") and text.endswith("nomi")
+
+
+def test_a_broken_byte_sequence_becomes_a_replacement_character(bytewise: Tokenizer) -> None:
+    broken = byte_ids(bytewise, "猫")[:2]
+    (text,) = bytewise.decode([encode(bytewise, "kasa")[:-1] + broken])
+    assert set(text.removeprefix("kasa").strip()) == {"\ufffd"}
+
+
+def test_ids_that_no_translation_may_contain(bytewise: Tokenizer, tokenizers: dict[str, Tokenizer]) -> None:
+    assert {PAD, UNK, BOS, *byte_ids(bytewise, "\n\r\0\x0b\x0c\x1c\x1d\x1e")} == set(bytewise.forbidden())
+    assert set(tokenizers["bpe"].forbidden()) == {PAD, UNK, BOS}
+
+
+def test_no_segmentation_splits_at_spaces_alone() -> None:
+    tokenizer = train("none", ["low@@ er , please", "low@@ er please"], vocab_size=100)
+    assert tokenizer.pieces(encode(tokenizer, "please  low@@ er")[:-1]) == ["▁please", "▁low@@", "▁er"]
+    assert encode(tokenizer, "lower")[:-1] == [UNK]
+
+
+# --- vocabularies ---
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_vocabulary_too_large_for_the_text_is_lowered_and_said(kind: str) -> None:
+    """Case 17."""
+    said: list[str] = []
+    tokenizer = train(kind, sentences(100), said.append, vocab_size=32000)
+    (message,) = said
+    assert "32000" in message and str(len(tokenizer.src)) in message
+    assert round_trip(tokenizer, "kasa 猫") == "kasa 猫"
+    said.clear()
+    separate = train(kind, sentences(100), said.append, vocab_size=32000, joint=False)
+    assert "source side" in said[0] and "target side" in said[1]
+    assert len(separate.src) == len(separate.tgt)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("line", ["a", "猫", "a b", "aaaa", "<s>"])
+def test_the_smallest_corpora_can_be_learnt_from(kind: str, line: str) -> None:
+    """Case 17."""
+    tokenizer = train(kind, [line], lambda _: None, vocab_size=32000)
+    assert round_trip(tokenizer, line) == line
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_vocabulary_too_small_for_the_characters_names_the_least_size_that_works(kind: str) -> None:
+    """Case 18."""
+    chinese = ["".join(chr(0x4E00 + i) for i in range(start, start + 20)) for start in range(0, 200, 20)]
+    with pytest.raises(DataError, match=r"vocab_size 30 is too small.*at least (\d+) pieces") as error:
+        train(kind, chinese, vocab_size=30)
+    least = int(str(error.value).split("at least ")[1].split(" ")[0])
+    assert len(train(kind, chinese, vocab_size=least).src) == least
+    with pytest.raises(DataError, match="too small"):
+        train(kind, chinese, vocab_size=least - 1)
+
+
+@pytest.mark.parametrize("size", [-1, 0, 1, 3])
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_an_impossible_vocabulary_size_is_said_in_our_words(kind: str, size: int) -> None:
+    """Cases 17 and 18: not a C++ stack."""
+    with pytest.raises(NmtError) as error:
+        train(kind, ["a b"], vocab_size=size)
+    assert "vocab_size" in str(error.value)
+    assert ".cc(" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_text_without_a_single_usable_character_is_said_in_our_words(kind: str) -> None:
+    with pytest.raises(DataError) as error:
+        train(kind, ["▁", "▁▁"], vocab_size=100)
+    assert ".cc(" not in str(error.value)
+
+
+def test_byte_fallback_comes_with_4000_pieces() -> None:
+    """`auto`: below, 256 of them would be too many."""
+    said: list[str] = []
+    assert UNK in encode(train("bpe", sentences(), said.append, vocab_size=200), "🐈")
+    assert UNK not in encode(train("bpe", sentences(), said.append, vocab_size=4000), "🐈")
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_training_twice_gives_the_same_bytes(kind: str, tokenizers: dict[str, Tokenizer]) -> None:
+    assert train(kind, sentences(), vocab_size=150).digest() == tokenizers[kind].digest()
+
+
+def test_one_vocabulary_or_two() -> None:
+    src, tgt = ["aa ab", "ab aa"], ["xx xyz", "xyz xx"]
+    joint = TOKENIZERS["char"](vocab_size=50, joint=True)(src, tgt, nothing_said)
+    assert joint.joint and len(joint.src) == len(joint.tgt)
+    assert joint.encode_src(["ax"])[0].tolist() == joint.encode_tgt(["ax"])[0].tolist()
+    separate = TOKENIZERS["char"](vocab_size=50, joint=False)(src, tgt, nothing_said)
+    assert not separate.joint
+    assert UNK in separate.encode_src(["x"])[0] and UNK not in separate.encode_tgt(["x"])[0]
+    assert joint.digest() != separate.digest()
+
+
+# --- files ---
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_saved_tokenizer_is_the_same(tmp_path: Path, joint: bool) -> None:
+    tokenizer = train("bpe", sentences(), vocab_size=150, joint=joint)
+    tokenizer.save(tmp_path)
+    names = ["tokenizer.model"] if joint else ["src.model", "tgt.model"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == names
+    loaded = Tokenizer.load(tmp_path)
+    assert (loaded.digest(), loaded.joint) == (tokenizer.digest(), joint)
+    assert encode(loaded, "kasa nomi") == encode(tokenizer, "kasa nomi")
+
+
+def test_what_is_no_tokenizer_of_ours_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="holds no tokenizer"):
+        Tokenizer.load(tmp_path)
+    for garbage in (b"", b"nonsense"):
+        (tmp_path / "tokenizer.model").write_bytes(garbage)
+        with pytest.raises(CheckpointError, match="tokenizer"):
+            Tokenizer.load(tmp_path)
+
+
+def test_a_model_with_other_reserved_ids_is_refused() -> None:
+    """sentencepiece's own default is unk 0, bos 1, eos 2 and no pad."""
+    import io
+
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(sentences()), model_writer=model, vocab_size=100, minloglevel=2
+    )
+    with pytest.raises(CheckpointError, match="ids 0, 1, 2, 3"):
+        Tokenizer(model.getvalue())
