@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nmt import __version__
+from nmt import __version__, checkpoint
 from nmt.checkpoint import Checkpoint
 from nmt.choice import Choice, build
 from nmt.config import Config
@@ -50,6 +49,15 @@ class Result:
             **self.made_by,
             "scores": {score.name: score.tree() for score in self.scores},
         }
+
+    def text(self) -> str:
+        """For people: a line for the system, one for each score, one for how the translations were made."""
+        lines = [f"{self.system}  {self.test}, {len(self.hypotheses):,} lines"]
+        lines += [f"  {score.name} {score.value:.2f}  {score.signature}" for score in self.scores]
+        made_by = dict(self.made_by)
+        if "search" in made_by:
+            made_by["search"] = " ".join(f"{key}:{value}" for key, value in made_by["search"].items())
+        return "\n".join([*lines, "  " + "|".join(f"{key}:{value}" for key, value in made_by.items())])
 
 
 def test_sets(config: Config, names: list[str]) -> list[TestSet]:
@@ -93,10 +101,6 @@ def check_counts(names: list[str], columns: list[list[str]]) -> None:
             )
 
 
-def metrics_for(tgt_lang: str, settings: Mapping[str, Mapping[str, Any]]) -> list[Metric]:
-    return [build(METRICS, Choice(name, dict(options)), tgt_lang) for name, options in settings.items()]
-
-
 def evaluate(translator: Translator, found: Checkpoint, test: TestSet, metrics: list[Metric]) -> Result:
     """Translates a set with a model and scores it."""
     hypotheses = translator.translate(test.sources)
@@ -120,6 +124,78 @@ def evaluate_file(path: str, test: TestSet, metrics: list[Metric]) -> Result:
     hypotheses = list(read_lines(path))
     check_counts([path, f"the test set {test.name}"], [hypotheses, test.references[0]])
     return Result(path, test.name, hypotheses, _scores(metrics, hypotheses, test), {"nmt": __version__})
+
+
+@dataclass
+class Request:
+    """What `nmt evaluate` is asked for. Fields that are empty leave the choice to the config of the model."""
+
+    models: list[str] = field(default_factory=list)
+    hyps: list[str] = field(default_factory=list)  # files of translations to score
+    tests: list[str] = field(default_factory=list)  # sets of the config
+    src: str | None = None
+    refs: list[str] = field(default_factory=list)  # files, instead of a set of the config
+    tgt_lang: str | None = None
+    metrics: list[str] = field(default_factory=list)
+    tokenize: str | None = None
+    lowercase: bool = False
+    search: dict[str, Any] = field(default_factory=dict)
+    device: str = "auto"
+    precision: str = "auto"
+    threads: str | int = "auto"
+
+
+def run(request: Request) -> list[Result]:
+    """Every model, then every file of translations, on every set. Raises NmtError before any work where it can."""
+    _check(request)
+    found = [checkpoint.find(model) for model in request.models]
+    first = found[0].config() if found else None
+    results = []
+    for model, chosen in zip(request.models, found, strict=True):
+        config = chosen.config()
+        sets, metrics = _sets(request, config), _metrics(request, config)
+        translator = Translator(model, request.device, request.precision, request.threads, request.search)
+        for test in sets:
+            results.append(evaluate(translator, chosen, test, metrics))
+            keep(results[-1], chosen, translator.settings, config.tgt_lang)
+    for path in request.hyps:
+        for test in _sets(request, first):
+            results.append(evaluate_file(path, test, _metrics(request, first)))
+    return results
+
+
+def _check(request: Request) -> None:
+    if not request.models and not request.hyps:
+        raise ConfigError("name a MODEL, or a file of translations with --hyp")
+    if not request.models and not request.refs:
+        raise ConfigError("--hyp needs the reference to score against: --ref FILE, or a MODEL whose sets -t names")
+    if not request.models and not request.tgt_lang:
+        raise ConfigError("--tgt-lang is needed where no MODEL tells it: it chooses BLEU's tokenizer")
+    if request.src and not request.refs:
+        raise ConfigError("--src needs its reference: --ref FILE")
+    if request.models and request.refs and not request.src:
+        raise ConfigError("--ref needs its source, since a MODEL is to translate it: --src FILE")
+
+
+def _sets(request: Request, config: Config | None) -> list[TestSet]:
+    language = request.tgt_lang or (config.tgt_lang if config else "")
+    if request.refs or config is None:
+        return [file_set(request.src, request.refs, language)]
+    return test_sets(config, request.tests)
+
+
+def _metrics(request: Request, config: Config | None) -> list[Metric]:
+    configured = config.metrics if config else {"bleu": {}, "chrf": {}}
+    language = request.tgt_lang or (config.tgt_lang if config else "")
+    metrics = []
+    for name in request.metrics or configured:
+        options = dict(configured.get(name, {}))
+        if request.lowercase:
+            options |= {"case_sensitive": False} if name == "ter" else {"lowercase": True}
+        if request.tokenize and name == "bleu":
+            options["tokenize"] = request.tokenize
+        metrics.append(build(METRICS, Choice(name, options), language))
+    return metrics
 
 
 def _scores(metrics: list[Metric], hypotheses: list[str], test: TestSet) -> list[Score]:

@@ -108,13 +108,13 @@ def test_the_causality_test_catches_a_mask_that_masks_nothing(monkeypatch: pytes
     assert latest_influence(MODELS["pre-norm"], src, tgt, 5, 30, graph=True) > 1e-4
 
 
-def mean_loss_on_random_targets(updates: int = 150) -> float:
+def mean_loss_on_random_targets(updates: int = 60) -> float:
     """Trains on targets drawn anew at each update; returns the mean loss of the second half, per drawn token."""
     torch.manual_seed(1)
     model = build_model(
         Model(dim=32, heads=2, ffn_dim=64, encoder_layers=1, decoder_layers=1, dropout=0.0), 20, 20
     )
-    optimizer, objective = adamw(model.parameters(), lr=5e-3), CrossEntropy(0.0, compiled=False)
+    optimizer, objective = adamw(model.parameters(), lr=1e-2), CrossEntropy(0.0, compiled=False)
     rng, losses = np.random.default_rng(1), []
     for _ in range(updates):
         tgt = [rng.integers(4, 20, 12).astype(np.int32) for _ in range(32)]
@@ -187,13 +187,13 @@ def test_a_row_of_nothing_but_an_end_is_finite():
 
 
 @every_kind
-@given(sources=st.lists(sentence(12), min_size=2, max_size=6))
-@settings(max_examples=8, deadline=None, derandomize=True)
+@given(sources=st.lists(sentence(12), min_size=2, max_size=5))
+@settings(max_examples=4, deadline=None, derandomize=True)
 def test_translations_do_not_depend_on_the_batch(model: Transformer, sources: list[np.ndarray]):
     """Case 46: alone, together, and beside a very long neighbour: the same tokens, scores within 1e-4."""
     rng = np.random.default_rng(len(sources))
     neighbour = np.append(rng.integers(4, VOCAB, 60), 3)
-    limits = {"max_ratio": 1.0, "max_extra": 4}
+    limits = {"max_ratio": 0.4, "max_extra": 4}
     for search in (Greedy(**limits), Beam(beam=3, **limits)):
         with torch.inference_mode():
             alone = [search(model, pad_sources([s], CPU), [len(s)], FORBIDDEN)[0] for s in sources]
@@ -209,7 +209,8 @@ def test_the_score_of_a_translation_is_what_a_teacher_forced_pass_gives_it(model
     """Case 47: score times length^alpha is the sum of the log-probabilities, to 1e-4."""
     rng = np.random.default_rng(3)
     sources = [np.append(rng.integers(4, VOCAB, n), 3) for n in (1, 3, 6, 10, 15)]
-    for search in (Greedy(length_penalty=0.7), Beam(beam=4, length_penalty=0.7)):
+    limits = {"max_ratio": 1.0, "max_extra": 4}
+    for search in (Greedy(length_penalty=0.7, **limits), Beam(beam=4, length_penalty=0.7, **limits)):
         with torch.inference_mode():
             found = search(model, pad_sources(sources, CPU), [len(s) for s in sources], FORBIDDEN)
         for source, hypotheses in zip(sources, found, strict=True):
