@@ -108,7 +108,7 @@ def test_the_causality_test_catches_a_mask_that_masks_nothing(monkeypatch: pytes
     assert latest_influence(MODELS["pre-norm"], src, tgt, 5, 30, graph=True) > 1e-4
 
 
-def mean_loss_on_random_targets(updates: int = 60) -> float:
+def mean_loss_on_random_targets(updates: int = 120) -> float:
     """Trains on targets drawn anew at each update; returns the mean loss of the second half, per drawn token."""
     torch.manual_seed(1)
     model = build_model(
