@@ -23,13 +23,14 @@ from torch import Tensor
 
 from nmt import __version__, tokenizer
 from nmt.choice import build
-from nmt.config import Config, Model, dump, from_tree, parse_yaml
+from nmt.config import Config, Model, from_tree
 from nmt.errors import CheckpointError
 from nmt.files import read_lines, sha256, write_directory, write_file
 from nmt.model.layers import LayerShape
 from nmt.model.position import POSITIONS
 from nmt.model.transformer import Architecture, Transformer
 from nmt.run import Run
+from nmt.strict_yaml import dump, parse_yaml
 from nmt.tokenizer import Tokenizer
 
 FORMAT = 1

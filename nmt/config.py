@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
-
 from nmt.choice import Choice, did_you_mean
 from nmt.errors import ConfigError
 from nmt.files import open_bytes
+from nmt.strict_yaml import KeyPath, dotted, parse_yaml
 
 STRICT = {"extra": "forbid", "strict": True}
 
@@ -187,18 +186,15 @@ def from_tree(section: type, tree: dict[str, Any]) -> Any:
     return section(**values)
 
 
-Path_ = tuple[str | int, ...]
-
-
 @dataclass
 class Source:
     """A config as read, before its types are checked, with the place of every key."""
 
     file: str
     tree: Any
-    places: dict[Path_, str]
+    places: dict[KeyPath, str]
 
-    def place(self, path: Path_) -> str:
+    def place(self, path: KeyPath) -> str:
         while path not in self.places and path:
             path = path[:-1]
         return self.places.get(path, self.file)
@@ -211,7 +207,7 @@ def load(file: str | Path, overrides: list[str] | tuple[str, ...] = ()) -> tuple
             text = stream.read().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise ConfigError(f"{file}: is not UTF-8 text: {error.reason} at byte {error.start}") from None
-    places: dict[Path_, str] = {(): str(file)}
+    places: dict[KeyPath, str] = {(): str(file)}
     tree = parse_yaml(text, str(file), places)
     if not isinstance(tree, dict):
         raise ConfigError(f"{file}: expected a mapping of settings at the top of the file")
@@ -252,7 +248,7 @@ def _validate(source: Source) -> Config:
 
 def _explain(error: Any, source: Source) -> list[str]:
     """One line per wrong key: where, what, what was expected."""
-    wrong: dict[Path_, list[str]] = {}
+    wrong: dict[KeyPath, list[str]] = {}
     for item in error.errors(include_url=False):
         path = _known_part(item["loc"], source.tree, missing=item["type"] == "missing")
         wrong.setdefault(path, []).append(_sentence(item, path))
@@ -262,7 +258,7 @@ def _explain(error: Any, source: Source) -> list[str]:
     ]
 
 
-def _known_part(location: Path_, tree: Any, missing: bool) -> Path_:
+def _known_part(location: KeyPath, tree: Any, missing: bool) -> KeyPath:
     """Cuts the tags that pydantic appends for members of a union."""
     path: list[str | int] = []
     for key in location:
@@ -276,7 +272,7 @@ def _known_part(location: Path_, tree: Any, missing: bool) -> Path_:
     return tuple(path)
 
 
-def _sentence(item: dict[str, Any], path: Path_) -> str:
+def _sentence(item: dict[str, Any], path: KeyPath) -> str:
     kind = item["type"]
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         names = [entry.name for entry in dataclasses.fields(_section(path[:-1]))]
@@ -288,7 +284,7 @@ def _sentence(item: dict[str, Any], path: Path_) -> str:
     return f"must be {message}, but is {item['input']!r} instead" if "Input" in item["msg"] else message
 
 
-def _section(path: Path_) -> type:
+def _section(path: KeyPath) -> type:
     section: Any = Config
     for key in path:
         hint = typing.get_type_hints(section).get(str(key))
@@ -333,73 +329,6 @@ def _cross_checks(config: Config, source: Source) -> Iterator[str]:
         )
 
 
-def dotted(path: Path_) -> str:
-    return ".".join(map(str, path))
-
-
-# --- YAML -------------------------------------------------------------------------------------------------------
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML with the scalars of version 1.2's core schema: `no` is Norwegian, `1e-3` a number, `22:30` a time."""
-
-    yaml_implicit_resolvers = {}  # noqa: RUF012
-
-
-_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), None)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), None)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$"), None)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(
-        r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
-    ),
-    None,
-)
-
-
-def parse_yaml(text: str, name: str, places: dict[Path_, str] | None = None) -> Any:
-    """One YAML document as plain values; records in `places` the `file:line` of every key."""
-    try:
-        node = yaml.compose(text, _Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{name}:{mark.line + 1}" if mark else name
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-        raise ConfigError(f"{where}: is not valid YAML: {problem}") from None
-    return None if node is None else _value(node, (), name, places if places is not None else {})
-
-
-def _value(node: yaml.Node, path: Path_, name: str, places: dict[Path_, str]) -> Any:
-    where = f"{name}:{node.start_mark.line + 1}"
-    places.setdefault(path, where)
-    if isinstance(node, yaml.MappingNode):
-        mapping: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            at = f"{name}:{key_node.start_mark.line + 1}"
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise ConfigError(f"{at}: a key must be a plain word")
-            key = key_node.value
-            if key in mapping:
-                raise ConfigError(f"{at}: `{dotted((*path, key))}` is set twice; keep one of them")
-            places[(*path, key)] = at
-            mapping[key] = _value(value_node, (*path, key), name, places)
-        return mapping
-    if isinstance(node, yaml.SequenceNode):
-        return [_value(item, (*path, index), name, places) for index, item in enumerate(node.value)]
-    assert isinstance(node, yaml.ScalarNode)
-    kind, text = node.tag.removeprefix("tag:yaml.org,2002:"), node.value
-    if kind == "null":
-        return None
-    if kind == "bool":
-        return text.lower() == "true"
-    if kind == "int":
-        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
-    if kind == "float":
-        return float(text.replace(".inf", "inf").replace(".Inf", "inf").replace(".INF", "inf").replace(".nan", "nan"))
-    return text
-
-
 def _override(source: Source, override: str) -> None:
     """Applies one `KEY=VALUE` to the tree as read."""
     key, equals, text = override.partition("=")
@@ -407,7 +336,7 @@ def _override(source: Source, override: str) -> None:
     if not equals or not key:
         raise ConfigError(f"{at}: expected KEY=VALUE, for example -s train.steps=1000")
     value = parse_yaml(text, at)
-    path: Path_ = tuple(int(part) if part.isdigit() else part for part in key.split("."))
+    path: KeyPath = tuple(int(part) if part.isdigit() else part for part in key.split("."))
     parent = source.tree
     for depth, part in enumerate(path[:-1]):
         child = _child(parent, part, path[: depth + 1], at)
@@ -416,17 +345,16 @@ def _override(source: Source, override: str) -> None:
             child = {} if child is None else {"name": child}
             parent[part] = child
         parent = child
-    last = path[-1]
-    if isinstance(parent, list):
-        _child(parent, last, path, at)
-    elif last == "name" and parent.get("name") != value:
+    _child(parent, path[-1], path, at)
+    last = path[-1] if isinstance(parent, list) else str(path[-1])
+    if last == "name" and parent.get("name") != value:
         parent.clear()  # the options of another variant do not carry over
     parent[last] = value
     source.places = {p: line for p, line in source.places.items() if p[: len(path)] != path}
     source.places[path] = at
 
 
-def _child(parent: Any, part: str | int, path: Path_, at: str) -> Any:
+def _child(parent: Any, part: str | int, path: KeyPath, at: str) -> Any:
     if isinstance(parent, list):
         if not isinstance(part, int) or part >= len(parent):
             raise ConfigError(f"{at}: `{dotted(path)}` must be an index below {len(parent)}")
@@ -434,29 +362,3 @@ def _child(parent: Any, part: str | int, path: Path_, at: str) -> Any:
     if not isinstance(parent, dict):
         raise ConfigError(f"{at}: `{dotted(path[:-1])}` is a single value and has no `{part}`")
     return parent.get(str(part))
-
-
-def dump(tree: Any) -> str:
-    """YAML that `load` reads back as the same tree."""
-    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Quotes what YAML 1.2 or 1.1 would read as something else than the string that it is."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012
-        key: list(value) for key, value in yaml.SafeDumper.yaml_implicit_resolvers.items()
-    }
-
-
-_Dumper.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9.]*[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
-
-
-def _represent_float(dumper: yaml.SafeDumper, value: float) -> yaml.Node:
-    text = {float("inf"): ".inf", float("-inf"): "-.inf"}.get(value, repr(value))
-    return dumper.represent_scalar("tag:yaml.org,2002:float", text)
-
-
-_Dumper.add_representer(float, _represent_float)

@@ -8,6 +8,7 @@ Shapes: B sentences, W beams, R = B * W rows, V vocabulary.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -31,6 +32,10 @@ State = TypeVar("State", bound=SearchState)
 
 class StepModel(Protocol[State]):
     """A model that predicts one token at a time."""
+
+    @property
+    def longest(self) -> int | None:
+        """The most target positions that it can represent; None for any number."""
 
     def start(self, src_BS: Tensor, beams: int) -> State: ...
 
@@ -60,9 +65,10 @@ class _Limits:
         self.max_ratio = max_ratio
         self.max_extra = max_extra
 
-    def longest(self, src_lengths: Sequence[int], device: torch.device) -> Tensor:
+    def longest(self, model: StepModel[Any], src_lengths: Sequence[int], device: torch.device) -> Tensor:
         """The most tokens of each translation: max_ratio * S + max_extra; S counts the source's end of sentence."""
-        limits = [max(1, int(self.max_ratio * length + self.max_extra)) for length in src_lengths]
+        most = model.longest or sys.maxsize
+        limits = [min(most, max(1, int(self.max_ratio * length + self.max_extra))) for length in src_lengths]
         return torch.tensor(limits, device=device)
 
     def normalise(self, total: Tensor, length: int) -> Tensor:
@@ -80,7 +86,7 @@ class Greedy(_Limits):
     ) -> list[list[Hypothesis]]:
         device = src_BS.device
         found: list[list[Hypothesis]] = [[] for _ in src_lengths]
-        limits_B = self.longest(src_lengths, device)
+        limits_B = self.longest(model, src_lengths, device)
         alive_B = torch.arange(len(src_lengths), device=device)
         tokens_B = torch.full_like(alive_B, BOS)
         totals_B = torch.zeros(len(src_lengths), device=device)
@@ -142,7 +148,7 @@ class _Beams:
         self.state = model.start(src_BS, width)
         self.found: list[list[Hypothesis]] = [[] for _ in src_lengths]
         self.alive_B = torch.arange(count, device=device)
-        self.limits_B = search.longest(src_lengths, device)
+        self.limits_B = search.longest(model, src_lengths, device)
         self.tokens_BW = torch.full((count, width), BOS, device=device)
         self.history_BWT = torch.empty(count, width, 0, dtype=torch.long, device=device)
         # All beams start equal; only the first may be continued, or the W best would be W times the same.

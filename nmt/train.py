@@ -8,11 +8,10 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-import shutil
 import signal
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -21,19 +20,20 @@ import torch
 
 from nmt import checkpoint, optim, runtime
 from nmt.choice import Choice, build
-from nmt.config import Config, dump
+from nmt.config import Config
 from nmt.data import plan
 from nmt.data.batches import Batch, collate
-from nmt.errors import CheckpointError, NmtError
+from nmt.errors import NmtError
 from nmt.files import write_file
 from nmt.loss import OBJECTIVES, Objective
 from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
 from nmt.optim import OPTIMIZERS, SCHEDULES
 from nmt.progress import TrainingProgress
+from nmt.resume import resume, start_anew
 from nmt.run import Record, Run, cut, size
-from nmt.runtime import Runtime
 from nmt.signals import Signals, Stop
+from nmt.strict_yaml import dump
 from nmt.tokenizer import Tokenizer
 from nmt.validate import Validation, ValidPairs
 
@@ -59,25 +59,6 @@ class Sets:
     tokenizer: Tokenizer
     directory: Path
     digest: str
-
-
-@dataclass
-class TrainState:
-    """All of a run that cannot be computed from its config; the rest of a checkpoint is weights and moments."""
-
-    step: int = 0
-    epoch: int = 0
-    window: int = 0
-    batch: int = 0  # the next batch of the window
-    best: float | None = None  # score of the best checkpoint, larger is better
-    stale: int = 0  # validations since then, for patience
-    validated: int = 0  # the step of the last validation
-    seconds: float = 0.0  # spent in earlier processes
-    snapshots: list[int] = field(default_factory=list)  # steps whose weights are kept for the average
-    since_log: dict[str, float] = field(default_factory=dict)  # sums over the steps since the last log line
-    finished: bool = False  # the last validation and the average are done
-    metrics_bytes: int = 0  # how long metrics.jsonl and train.log are
-    log_bytes: int = 0
 
 
 def fit(config: Config, sets: Sets) -> int:
@@ -110,13 +91,18 @@ class Trainer:
         self.peak_rate = float(self.optimizer.param_groups[0]["lr"])
         self.schedule: optim.Schedule = build(SCHEDULES, settings.schedule, settings.steps)
         self.objective = self._objective()
-        self.state = TrainState()
         self.started = time.monotonic()
         self.record = Record(self.paths.metrics)
         # Sums that stay on the device, so that a GPU is not waited for at every step: loss, nll, gradient norm.
         self.totals = torch.zeros(3, dtype=torch.float64, device=self.runtime.device)
-        self._resume()
+        self.state, self.differences = resume(
+            self.paths, config, self.runtime, self.model, self.optimizer, pieces.digest(), sets.digest
+        )
+        self.saved = self.state.step or -1  # the step of the newest checkpoint
+        for index, key in enumerate(("loss", "nll", "norm")):
+            self.totals[index] = self.state.since_log.get(key, 0.0)
         self.specs = self._plan()
+        self._settle()  # other settings than before the stop may have made the window shorter
         self.progress = TrainingProgress(self.paths.log)
         self.validation = self._validation()
         self.log_started = time.monotonic()
@@ -240,11 +226,16 @@ class Trainer:
 
     def _advance(self) -> None:
         """Moves the state past the batch that was used."""
+        self.state.step += 1
+        self.state.batch += 1
+        self._settle()
+
+    def _settle(self) -> None:
+        """Moves a state that is past its window on to the next window, or the next epoch."""
         state = self.state
-        state.step, state.batch = state.step + 1, state.batch + 1
-        if state.batch == len(self.specs):
+        while state.batch >= len(self.specs):
             state.batch, state.window = 0, state.window + 1
-            if state.window == plan.windows(len(self.sets.train)):
+            if state.window >= plan.windows(len(self.sets.train)):
                 state.window, state.epoch = 0, state.epoch + 1
             self.specs = self._plan()
 
@@ -407,37 +398,12 @@ class Trainer:
         keep = self.settings.keep
         checkpoint.prune(self.paths, checkpoint.complete(self.paths), keep.last, keep.best)
 
-    def _resume(self) -> None:
-        """Goes on from the last checkpoint, if there is one; the logs are cut back to it."""
-        self.saved = -1
-        self.resumed_differences: list[str] = []
-        found = checkpoint.last(checkpoint.complete(self.paths))
-        if found is None:
-            for path in (self.paths.metrics, self.paths.log):
-                cut(path, 0)
-            return
-        found.verify()
-        if found.state["tokenizer_digest"] != self.sets.tokenizer.digest():
-            raise CheckpointError(
-                f"{found.directory}: was trained with another tokenizer than the prepared data has; "
-                "train anew with `nmt train CONFIG --fresh`, or name another run_dir"
-            )
-        self.resumed_differences = _differences(found, self.config, self.runtime, self.sets.digest)
-        checkpoint.load_weights(self.model, found.tensors(checkpoint.WEIGHTS), found.directory)
-        checkpoint.load_optimizer(self.model, self.optimizer, found.tensors(checkpoint.OPTIMIZER))
-        self.state = TrainState(**found.state["train"])
-        for index, key in enumerate(("loss", "nll", "norm")):
-            self.totals[index] = self.state.since_log.get(key, 0.0)
-        cut(self.paths.metrics, self.state.metrics_bytes)
-        cut(self.paths.log, self.state.log_bytes)
-        self.saved = self.state.step
-
     def _greet(self) -> None:
         count = sum(p.numel() for p in self.parameters)
         where = self.runtime
         if self.state.step:
             self.progress.line(f"going on from step {self.state.step}")
-            for difference in self.resumed_differences:
+            for difference in self.differences:
                 self.progress.line(f"not the same as before the stop: {difference}")
         else:
             self.progress.line(
@@ -449,40 +415,6 @@ class Trainer:
         if not self.sets.valid:
             self.progress.line("warning: no validation set; the last checkpoint counts as the best")
         self.validation.check()
-
-
-def _differences(found: checkpoint.Checkpoint, config: Config, where: Runtime, data: str) -> list[str]:
-    """What changed since a checkpoint. Raises CheckpointError if the model itself did."""
-    old, new = found.config().tree(), config.tree()
-    if old["model"] != new["model"]:
-        changed = {k: (old["model"].get(k), v) for k, v in new["model"].items() if old["model"].get(k) != v}
-        what = ", ".join(f"model.{key}: {a} -> {b}" for key, (a, b) in changed.items())
-        raise CheckpointError(
-            f"{found.directory}: has another model than the config ({what}); "
-            "undo the change, or train anew with --fresh"
-        )
-    settings = [
-        f"train.{key}: {old['train'].get(key)} -> {value}"
-        for key, value in new["train"].items()
-        if old["train"].get(key) != value
-    ]
-    if old["seed"] != new["seed"]:
-        settings.append(f"seed: {old['seed']} -> {new['seed']}")
-    if found.state["data_digest"] != data:
-        settings.append(f"prepared data: {found.state['data_digest']} -> {data}")
-    then = found.state["environment"]
-    machine = [
-        f"{key}: {then.get(key)} -> {value}" for key, value in where.describe().items() if then.get(key) != value
-    ]
-    return settings + machine
-
-
-def start_anew(paths: Run) -> None:
-    """Deletes what an earlier training left, and keeps the prepared data."""
-    for directory in (paths.checkpoints, paths.valid, paths.evaluate):
-        shutil.rmtree(directory, ignore_errors=True)
-    for file in (paths.metrics, paths.log):
-        file.unlink(missing_ok=True)
 
 
 def train(config: Config, fresh: bool) -> int:

@@ -80,8 +80,7 @@ class Translator:
         self.search: Search = build(SEARCHES, search)
         self.beams = int(search.options.get("beam", 5)) if search.name == "beam" else 1
         self.forbidden = torch.tensor(tokenizer.forbidden(), device=where.device)
-        limit = model.src_position.limit
-        self.longest = LONGEST if limit is None else min(LONGEST, limit)
+        self.longest = min(LONGEST, model.longest or LONGEST)
 
     def translate(self, lines: Iterable[str], batch_tokens: int = BATCH_TOKENS) -> list[str]:
         """The translation of each line, in order; a blank line comes back as it is."""

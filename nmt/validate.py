@@ -80,7 +80,8 @@ class Validation:
         self, translator: Translator, name: str, pairs: ValidPairs, step: int, averaged: int
     ) -> dict[str, Any]:
         started = time.monotonic()
-        src, tgt = pairs.ids(np.arange(len(pairs)))
+        most = translator.model.longest  # what learned positions do not reach cannot be scored
+        src, tgt = ([ids[:most] for ids in side] for side in pairs.ids(np.arange(len(pairs))))
         token_scores = log_probs(translator.model, src, tgt, self.runtime.device)
         nll = -float(np.concatenate(token_scores).mean(dtype=np.float64))
         texts = list(pairs.texts())

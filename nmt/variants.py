@@ -19,6 +19,7 @@ from nmt.metrics import METRICS
 from nmt.model.position import POSITIONS
 from nmt.optim import OPTIMIZERS, SCHEDULES
 from nmt.search import SEARCHES
+from nmt.strict_yaml import dotted
 from nmt.tokenizer import TOKENIZERS
 
 # Where a config names a variant, and the table that it names it from.
@@ -61,7 +62,7 @@ def load(file: str, overrides: list[str] | tuple[str, ...] = ()) -> Config:
 
 def _checked(table: Table, choice: Choice, path: tuple[str | int, ...], source: Source, found: list[str]) -> Choice:
     wrong = problems(table, choice)
-    found += [f"{source.place(path)}: `{schema.dotted(path)}` {problem}" for problem in wrong]
+    found += [f"{source.place(path)}: `{dotted(path)}` {problem}" for problem in wrong]
     return choice if wrong else resolve(table, choice)
 
 

@@ -22,8 +22,8 @@ Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores
 
 def search_options(overrides: list[str]) -> dict[str, Any]:
     """`search.beam=4` and the like -> options of a search. Raises ConfigError for any other key."""
-    from nmt.config import parse_yaml
     from nmt.errors import ConfigError
+    from nmt.strict_yaml import parse_yaml
 
     options: dict[str, Any] = {}
     for override in overrides:

@@ -120,6 +120,11 @@ class Transformer(nn.Module):
                 module.to(dtype)
         return self
 
+    @property
+    def longest(self) -> int | None:
+        """The most positions of a sequence, where learned positions limit them."""
+        return self.tgt_position.limit
+
     def start(self, src_BS: Tensor, beams: int) -> DecoderState:
         """Encodes the source and lays out an empty decoder state for `beams` rows a sentence."""
         memory_BSD, mask_BS = self.encode(src_BS)
