@@ -8,7 +8,6 @@ checkpoints/snapshots/              weights at the last validations, for that me
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +24,7 @@ from nmt import __version__, tokenizer
 from nmt.choice import build
 from nmt.config import Config, Model, from_tree
 from nmt.errors import CheckpointError
-from nmt.files import read_lines, sha256, write_directory, write_file
+from nmt.files import read_lines, remove_directory, sha256, write_directory, write_file
 from nmt.model.layers import LayerShape
 from nmt.model.position import POSITIONS
 from nmt.model.transformer import Architecture, Transformer
@@ -242,7 +241,7 @@ def prune(run: Run, checkpoints: list[Checkpoint], keep_last: int, keep_best: in
     kept = [c for c in checkpoints if c in newest or c in best]
     for checkpoint in checkpoints:
         if checkpoint not in kept:
-            shutil.rmtree(checkpoint.directory, ignore_errors=True)
+            remove_directory(checkpoint.directory)
     needed = {snapshot_path(run, step) for c in newest for step in c.state["train"]["snapshots"]}
     for path in (run.checkpoints / "snapshots").glob("*.safetensors"):
         if path not in needed:

@@ -161,9 +161,16 @@ def _sync_directory(path: Path) -> None:
         os.close(handle)
 
 
+def remove_directory(path: Path) -> None:
+    """Deletes a directory so that, whenever the process dies, it is there whole or gone by its name."""
+    doomed = path.with_name(f".{path.name}.{os.getpid()}.doomed.tmp")
+    os.replace(path, doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
 def remove_leftovers(directory: Path) -> None:
-    """Deletes what a killed process left half-written in `directory`."""
-    for path in directory.glob(".*.tmp"):
+    """Deletes what a killed process left half-written, or half deleted, anywhere in `directory`."""
+    for path in list(directory.rglob(".*.tmp")):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:

@@ -53,8 +53,7 @@ class Run:
             raise NmtError(f"run_dir {directory}: cannot be written: {error.strerror}") from None
         try:
             with locked(lock, what):
-                for place in (directory, self.checkpoints):
-                    remove_leftovers(place)
+                remove_leftovers(directory)
                 yield
         finally:
             if not self.exists:
