@@ -46,7 +46,9 @@ def copy_into(target: nn.Module, **tensors: Tensor) -> None:
 
 
 def torch_encoder_layer(layer: EncoderLayer, norm_first: bool, activation: str) -> nn.TransformerEncoderLayer:
-    theirs = nn.TransformerEncoderLayer(D, HEADS, FFN, 0.0, activation, batch_first=True, norm_first=norm_first).double()
+    theirs = nn.TransformerEncoderLayer(
+        D, HEADS, FFN, 0.0, activation, batch_first=True, norm_first=norm_first
+    ).double()
     copy_into(theirs, **_self_attention(layer), **_feed_forward(layer))
     copy_into(theirs.norm1, **dict(layer.self_residual.norm.named_parameters()))
     copy_into(theirs.norm2, **dict(layer.ffn_residual.norm.named_parameters()))
@@ -54,7 +56,9 @@ def torch_encoder_layer(layer: EncoderLayer, norm_first: bool, activation: str) 
 
 
 def torch_decoder_layer(layer: DecoderLayer, norm_first: bool, activation: str) -> nn.TransformerDecoderLayer:
-    theirs = nn.TransformerDecoderLayer(D, HEADS, FFN, 0.0, activation, batch_first=True, norm_first=norm_first).double()
+    theirs = nn.TransformerDecoderLayer(
+        D, HEADS, FFN, 0.0, activation, batch_first=True, norm_first=norm_first
+    ).double()
     source = layer.src_attention
     copy_into(theirs, **_self_attention(layer), **_feed_forward(layer))
     copy_into(
@@ -190,7 +194,9 @@ def test_adamw_trains_as_torchs_own_with_the_paper_s_settings(decay: float):
     results = []
     for make in (
         lambda p: adamw(p, lr=0.01, weight_decay=decay),
-        lambda p: torch.optim.AdamW(p, lr=0.01, betas=(0.9, 0.98), eps=1e-9, weight_decay=decay, foreach=False, fused=False),
+        lambda p: torch.optim.AdamW(
+            p, lr=0.01, betas=(0.9, 0.98), eps=1e-9, weight_decay=decay, foreach=False, fused=False
+        ),
     ):
         weight = nn.Parameter(start.clone())
         optimizer = make([weight])
@@ -224,6 +230,8 @@ class TableState:
 
 class TableModel:
     """Random but fixed probabilities for each sentence and each prefix: its state must follow every reordering."""
+
+    longest: int | None = None
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -273,7 +281,9 @@ def naive_beam(model: TableModel, sentence: int, width: int, longest: int, penal
     beams: list[tuple[float, Prefix]] = [(0.0, ())]
     done: list[Hypothesis] = []
     for length in range(1, longest + 1):
-        ways = [(b + p, (*pre, i)) for b, pre in beams for i, p in enumerate(model.log_probs(sentence, pre)) if i >= EOS]
+        ways = [
+            (b + p, (*pre, i)) for b, pre in beams for i, p in enumerate(model.log_probs(sentence, pre)) if i >= EOS
+        ]
         ways = sorted(ways, reverse=True)[: 2 * width]
         for total, tokens in ways[:width]:
             if tokens[-1] == EOS:

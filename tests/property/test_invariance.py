@@ -111,9 +111,7 @@ def test_the_causality_test_catches_a_mask_that_masks_nothing(monkeypatch: pytes
 def mean_loss_on_random_targets(updates: int = 120) -> float:
     """Trains on targets drawn anew at each update; returns the mean loss of the second half, per drawn token."""
     torch.manual_seed(1)
-    model = build_model(
-        Model(dim=32, heads=2, ffn_dim=64, encoder_layers=1, decoder_layers=1, dropout=0.0), 20, 20
-    )
+    model = build_model(Model(dim=32, heads=2, ffn_dim=64, encoder_layers=1, decoder_layers=1, dropout=0.0), 20, 20)
     optimizer, objective = adamw(model.parameters(), lr=1e-2), CrossEntropy(0.0, compiled=False)
     rng, losses = np.random.default_rng(1), []
     for _ in range(updates):
@@ -129,7 +127,7 @@ def mean_loss_on_random_targets(updates: int = 120) -> float:
 
 
 def test_no_target_leaks_into_its_own_prediction(monkeypatch: pytest.MonkeyPatch):
-    """Case 24: random targets cannot be predicted, so the loss stays at their entropy; with the broken mask it falls."""
+    """Case 24: random targets cannot be predicted, and the loss stays at their entropy; a broken mask shows."""
     entropy = math.log(16)
     assert mean_loss_on_random_targets() == pytest.approx(entropy, abs=0.03)
     monkeypatch.setattr(attention, "attend", masks_nothing)

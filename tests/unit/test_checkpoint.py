@@ -73,7 +73,11 @@ def same_weights(a: Transformer, b: Transformer) -> bool:
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"tie": "none", "norm_first": False}, {"norm": "rms", "position": Choice("learned", {"limit": 30}), "tie": "decoder"}],
+    [
+        {},
+        {"tie": "none", "norm_first": False},
+        {"norm": "rms", "position": Choice("learned", {"limit": 30}), "tie": "decoder"},
+    ],
     ids=["tied", "untied", "learned positions"],
 )
 def test_a_model_comes_back_bit_for_bit(save, settings: dict[str, Any]):
@@ -215,7 +219,7 @@ def test_a_save_that_fails_leaves_the_old_checkpoint_and_nothing_else(save, tmp_
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))  # no file may grow larger than that
     try:
         for step in (1, 2):
-            with pytest.raises(NmtError, match="cannot be written: .*File too large"):
+            with pytest.raises(NmtError, match=r"cannot be written: .*File too large"):
                 save(step)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

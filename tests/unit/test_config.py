@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.choice import Choice
-from nmt.config import Config, dump, from_tree, parse_yaml
+from nmt.config import Config, from_tree
 from nmt.errors import ConfigError, NmtError
+from nmt.strict_yaml import dump, parse_yaml
 from nmt.variants import load
 
 SMALL = """\

@@ -19,9 +19,7 @@ CPU = torch.device("cpu")
 
 def small():
     torch.manual_seed(1)
-    return build_model(
-        Model(dim=16, heads=2, ffn_dim=32, encoder_layers=1, decoder_layers=1, dropout=0.0), 20, 20
-    )
+    return build_model(Model(dim=16, heads=2, ffn_dim=32, encoder_layers=1, decoder_layers=1, dropout=0.0), 20, 20)
 
 
 def batch(*lengths: int, seed: int = 0) -> Batch:
@@ -31,7 +29,7 @@ def batch(*lengths: int, seed: int = 0) -> Batch:
 
 
 def test_smoothing_against_a_hand_computation():
-    """Case 28: three pieces with the logits 2, 1, 0; target 0; e = 0.3, so the target gets 0.7 + 0.1, the others 0.1."""
+    """Case 28: three pieces with the logits 2, 1, 0; target 0; e = 0.3, so the target gets 0.7 + 0.1."""
     logits = torch.tensor([[2.0, 1.0, 0.0]])
     total = math.log(math.exp(2) + math.exp(1) + 1)
     expected = 0.8 * (total - 2) + 0.1 * (total - 1) + 0.1 * total

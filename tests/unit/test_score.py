@@ -17,9 +17,7 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def model():
     torch.manual_seed(1)
-    return build_model(
-        Model(dim=16, heads=2, ffn_dim=32, encoder_layers=1, decoder_layers=2, dropout=0.3), 30, 30
-    )
+    return build_model(Model(dim=16, heads=2, ffn_dim=32, encoder_layers=1, decoder_layers=2, dropout=0.3), 30, 30)
 
 
 def sentences(*lengths: int, seed: int = 0) -> list[np.ndarray]:

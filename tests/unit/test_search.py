@@ -31,6 +31,8 @@ class NoState:
 class Scripted:
     """The probabilities of step t are those of `table[t]`, whatever came before; the last row repeats."""
 
+    longest: int | None = None
+
     def __init__(self, *table: dict[int, float]) -> None:
         self.table = table
 
@@ -88,6 +90,14 @@ def test_a_model_that_never_ends_is_stopped_at_the_limit(make):
     assert all(h.truncated for some in found for h in some)
     assert found[0][0].tokens == [A] * 5
     assert found[0][0].score == pytest.approx(math.log(0.7), rel=1e-5)
+
+
+@every_search
+def test_a_model_with_few_positions_is_stopped_where_they_end(make):
+    model = Scripted({A: 0.7, B: 0.3})
+    model.longest = 4
+    found = search(make(max_ratio=2.0, max_extra=3), model, 5, 0)
+    assert [len(some[0].tokens) for some in found] == [4, 3]
 
 
 @every_search

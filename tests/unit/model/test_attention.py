@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import Model
 from nmt.checkpoint import build_model
+from nmt.config import Model
 from nmt.model.attention import SelfAttention, attend, attend_plainly, causal_mask
 from nmt.model.position import Position
 from nmt.model.transformer import watch
