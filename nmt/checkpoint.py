@@ -17,7 +17,7 @@ from typing import Any
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from nmt import __version__, tokenizer
@@ -168,9 +168,9 @@ def save(
 ) -> None:
     """Writes a checkpoint that becomes visible only when it is whole and flushed to disk."""
     with write_directory(directory) as place:
-        save_file(_weights(model), place / WEIGHTS)
+        (place / WEIGHTS).write_bytes(safetensors.torch.save(_weights(model)))
         if optimizer is not None:
-            save_file(_optimizer_tensors(model, optimizer), place / OPTIMIZER)
+            (place / OPTIMIZER).write_bytes(safetensors.torch.save(_optimizer_tensors(model, optimizer)))
         (place / CONFIG).write_text(dump(config.tree()), encoding="utf-8")
         tokenizer.copy(tokenizer_from, place)
         files = {path.name: sha256(path) for path in sorted(place.iterdir())}

@@ -8,13 +8,44 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import operator
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any
 
 from nmt.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of a number, or of the length of a list, as an annotation: Annotated[int, Range(ge=1)]."""
+
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
+    le: float | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> dict[str, Any]:
+        bounds = {key: value for key, value in asdict(self).items() if value is not None}
+        return {**handler(source), **bounds}
+
+    def allows(self, value: Any) -> bool:
+        number = len(value) if isinstance(value, (list, tuple)) else value
+        tests = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
+        return all(test(number, bound) for key, test in tests.items() if (bound := getattr(self, key)) is not None)
+
+    def __str__(self) -> str:
+        signs = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
+        return " ".join(f"{sign} {bound:g}" for key, sign in signs.items() if (bound := getattr(self, key)) is not None)
+
+
+Count = Annotated[int, Range(ge=1)]
+Natural = Annotated[int, Range(ge=0)]
+Positive = Annotated[float, Range(gt=0)]
+NotNegative = Annotated[float, Range(ge=0)]
+Rate = Annotated[float, Range(ge=0, lt=1)]
 
 
 @dataclass(frozen=True)
@@ -58,30 +89,33 @@ def options_of(constructor: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def problems(table: Table, choice: Choice) -> list[str]:
-    """What is wrong with a choice, a sentence each; empty when `build` would accept it."""
+def problems(table: Table, choice: Choice) -> list[tuple[str, str]]:
+    """What is wrong with a choice: the option, or nothing for the name, and a sentence. Empty if `build` would do."""
     if choice.name not in table:
-        return [f"`{choice.name}` is none of: {', '.join(table)}{did_you_mean(choice.name, table)}"]
+        return [("", f"`{choice.name}` is none of: {', '.join(table)}{did_you_mean(choice.name, table)}")]
     constructor = table[choice.name]
     options = options_of(constructor)
-    hints = typing.get_type_hints(constructor if not inspect.isclass(constructor) else constructor.__init__)
+    function = constructor.__init__ if inspect.isclass(constructor) else constructor
+    hints = typing.get_type_hints(function, include_extras=True)
     found = []
     for key, value in choice.options.items():
         if key not in options:
             known = f"its options are {', '.join(options)}" if options else "it has no options"
-            found.append(f"`{choice.name}` has no option `{key}`{did_you_mean(key, options)}; {known}")
+            found.append((key, f"`{choice.name}` has no option `{key}`{did_you_mean(key, options)}; {known}"))
         elif not _fits(value, hints.get(key, Any)):
-            found.append(f"`{key}` of `{choice.name}` must be {_describe(hints[key])}, but is {value!r} instead")
+            wanted = describe(hints[key])
+            found.append((key, f"`{key}` of `{choice.name}` must be {wanted}, but is {value!r} instead"))
     for key, parameter in options.items():
         if parameter.default is inspect.Parameter.empty and key not in choice.options:
-            found.append(f"`{choice.name}` needs the option `{key}`")
+            found.append(("", f"`{choice.name}` needs the option `{key}`"))
     return found
 
 
 def resolve(table: Table, choice: Choice) -> Choice:
     """The same choice with every option written out. The choice must have no `problems`."""
     options = options_of(table[choice.name])
-    filled = {key: choice.options.get(key, parameter.default) for key, parameter in options.items()}
+    given = ((key, choice.options.get(key, parameter.default)) for key, parameter in options.items())
+    filled = {key: list(value) if isinstance(value, tuple) else value for key, value in given}  # as YAML has it
     return Choice(choice.name, filled)
 
 
@@ -89,7 +123,7 @@ def build(table: Table, choice: Choice, *supplied: Any) -> Any:
     """Calls the constructor named by the choice with what the program supplies and the user's options."""
     found = problems(table, choice)
     if found:
-        raise ConfigError("; ".join(found))
+        raise ConfigError("; ".join(sentence for _, sentence in found))
     return table[choice.name](*supplied, **choice.options)
 
 
@@ -99,16 +133,21 @@ def did_you_mean(name: str, known: Any) -> str:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    origin = typing.get_origin(hint)
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return True
+    if origin is Annotated:
+        bounds = [extra for extra in hint.__metadata__ if isinstance(extra, Range)]
+        return _fits(value, arguments[0]) and all(bound.allows(value) for bound in bounds)
     if origin is typing.Literal:
-        return value in typing.get_args(hint)
+        return value in arguments
     if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, option) for option in typing.get_args(hint))
-    if origin in (list, tuple):
-        inner = typing.get_args(hint)[0]
-        return isinstance(value, (list, tuple)) and all(_fits(item, inner) for item in value)
+        return any(_fits(value, option) for option in arguments)
+    if origin is list:
+        return isinstance(value, (list, tuple)) and all(_fits(item, arguments[0]) for item in value)
+    if origin is tuple:
+        same = isinstance(value, (list, tuple)) and len(value) == len(arguments)
+        return same and all(_fits(item, option) for item, option in zip(value, arguments, strict=True))
     if hint is None or hint is type(None):
         return value is None
     if hint is float:
@@ -118,13 +157,20 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, origin or hint)
 
 
-def _describe(hint: Any) -> str:
-    origin = typing.get_origin(hint)
+def describe(hint: Any) -> str:
+    """A type with its bounds in words."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        bounds = [str(extra) for extra in hint.__metadata__ if isinstance(extra, Range)]
+        length = ["of length"] if bounds and typing.get_origin(arguments[0]) is list else []
+        return " ".join([describe(arguments[0]), *length, *bounds])
     if origin is typing.Literal:
-        return " or ".join(map(repr, typing.get_args(hint)))
+        return " or ".join(map(str, arguments))
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(_describe(option) for option in typing.get_args(hint))
-    if origin in (list, tuple):
-        return f"a list of {_describe(typing.get_args(hint)[0])}"
-    names = {int: "an integer", float: "a number", str: "a string", bool: "true or false", type(None): "null"}
+        return " or ".join(map(describe, arguments))
+    if origin is list:
+        return f"a list of {describe(arguments[0])}"
+    if origin is tuple:
+        return f"a list of {len(arguments)}, each {describe(arguments[0])}"
+    names = {int: "an integer", float: "a number", str: "text", bool: "true or false", type(None): "null"}
     return names.get(hint, getattr(hint, "__name__", str(hint)))

@@ -17,32 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from nmt.choice import Choice, did_you_mean
+from nmt.choice import Choice, Count, Natural, Positive, Range, Rate, did_you_mean
 from nmt.errors import ConfigError
 from nmt.files import open_bytes
 from nmt.strict_yaml import KeyPath, dotted, parse_yaml
 
 STRICT = {"extra": "forbid", "strict": True}
-
-
-@dataclass(frozen=True)
-class Range:
-    """Bounds of a number, as an annotation."""
-
-    gt: float | None = None
-    ge: float | None = None
-    lt: float | None = None
-    le: float | None = None
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> dict[str, Any]:
-        bounds = {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
-        return {**handler(source), **bounds}
-
-
-Count = Annotated[int, Range(ge=1)]
-Natural = Annotated[int, Range(ge=0)]
-Positive = Annotated[float, Range(gt=0)]
-Rate = Annotated[float, Range(ge=0, lt=1)]
 
 
 def _choice(name: str, **options: Any) -> Any:
@@ -333,32 +313,42 @@ def _override(source: Source, override: str) -> None:
     """Applies one `KEY=VALUE` to the tree as read."""
     key, equals, text = override.partition("=")
     at = f"-s {override}"
-    if not equals or not key:
+    parts = key.split(".")
+    if not equals or not all(parts):
         raise ConfigError(f"{at}: expected KEY=VALUE, for example -s train.steps=1000")
     value = parse_yaml(text, at)
-    path: KeyPath = tuple(int(part) if part.isdigit() else part for part in key.split("."))
-    parent = source.tree
-    for depth, part in enumerate(path[:-1]):
-        child = _child(parent, part, path[: depth + 1], at)
+    parent: Any = source.tree
+    path: KeyPath = ()
+    for part in parts[:-1]:
+        child, path = _child(parent, part, path, at)
         if child is None or isinstance(child, str):
             # `-s search.beam=8` where the config says nothing, or just `search: beam`.
             child = {} if child is None else {"name": child}
-            parent[part] = child
+            parent[path[-1]] = child
+            source.places[path] = at
         parent = child
-    _child(parent, path[-1], path, at)
-    last = path[-1] if isinstance(parent, list) else str(path[-1])
-    if last == "name" and parent.get("name") != value:
+    _, full = _child(parent, parts[-1], path, at)
+    if full[-1] == "name" and not _is_section(path) and parent.get("name") != value:
         parent.clear()  # the options of another variant do not carry over
-    parent[last] = value
-    source.places = {p: line for p, line in source.places.items() if p[: len(path)] != path}
-    source.places[path] = at
+    parent[full[-1]] = value
+    source.places = {p: line for p, line in source.places.items() if p[: len(full)] != full}
+    source.places[full] = at
 
 
-def _child(parent: Any, part: str | int, path: KeyPath, at: str) -> Any:
+def _child(parent: Any, part: str, path: KeyPath, at: str) -> tuple[Any, KeyPath]:
+    """What stands under a key or an index, None if nothing does, and its path."""
     if isinstance(parent, list):
-        if not isinstance(part, int) or part >= len(parent):
-            raise ConfigError(f"{at}: `{dotted(path)}` must be an index below {len(parent)}")
-        return parent[part]
+        if not part.isdigit() or int(part) >= len(parent):
+            raise ConfigError(f"{at}: `{dotted((*path, part))}` must be an index below {len(parent)}")
+        return parent[int(part)], (*path, int(part))
     if not isinstance(parent, dict):
-        raise ConfigError(f"{at}: `{dotted(path[:-1])}` is a single value and has no `{part}`")
-    return parent.get(str(part))
+        raise ConfigError(f"{at}: `{dotted(path)}` is a single value and has no `{part}`")
+    return parent.get(part), (*path, part)
+
+
+def _is_section(path: KeyPath) -> bool:
+    """Whether a path leads to a fixed section of the schema, not to a block with a name."""
+    section: Any = Config
+    for key in path:
+        section = typing.get_type_hints(section).get(str(key)) if dataclasses.is_dataclass(section) else None
+    return dataclasses.is_dataclass(section) and section is not Choice

@@ -14,6 +14,7 @@ import hashlib
 import os
 import shutil
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, cast
@@ -45,7 +46,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
                         f"{path}:{number}: byte 0x{raw[error.start]:02x} at column {error.start + 1} is not UTF-8; "
                         f"convert the file, for example: iconv -f latin1 -t utf-8"
                     ) from None
-        except (gzip.BadGzipFile, EOFError, OSError) as error:
+        except (zlib.error, EOFError, OSError) as error:
             raise DataError(f"{path}: cannot be read to its end: {error}") from None
 
 
@@ -72,9 +73,10 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def check_readable(path: str | Path) -> None:
-    """Raises DataError now rather than after an hour of work."""
-    with open_bytes(path):
-        pass
+    """Raises DataError now rather than after an hour of work. A pipe is believed: looking would take from it."""
+    if not Path(path).is_fifo():
+        with open_bytes(path):
+            pass
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from nmt.choice import Natural
 from nmt.errors import ConfigError
 
 # sacrebleu's 13a splits at spaces and punctuation, so these languages need a tokenizer of their own.
@@ -58,7 +59,7 @@ def bleu(tgt_lang: str, *, tokenize: str = "auto", lowercase: bool = False) -> M
         raise ConfigError(f"metrics.bleu: tokenize must be auto or one of {known}, but is {chosen!r} instead") from None
 
 
-def chrf(tgt_lang: str, *, word_order: int = 0, lowercase: bool = False) -> Metric:
+def chrf(tgt_lang: str, *, word_order: Natural = 0, lowercase: bool = False) -> Metric:
     """chrF (Popovic 2015); word_order 2 makes it chrF++."""
     return _Sacrebleu("chrf", CHRF(word_order=word_order, lowercase=lowercase))
 

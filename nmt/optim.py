@@ -9,16 +9,18 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor, nn
 
+from nmt.choice import Natural, NotNegative, Positive, Rate
+
 Parameters = Iterable[nn.Parameter]
 
 
 def adamw(
     parameters: Parameters,
     *,
-    lr: float = 2e-3,
-    betas: list[float] = [0.9, 0.98],  # noqa: B006 - never written to
-    eps: float = 1e-9,
-    weight_decay: float = 0.0,
+    lr: Positive = 2e-3,
+    betas: tuple[Rate, Rate] = (0.9, 0.98),
+    eps: Positive = 1e-9,
+    weight_decay: NotNegative = 0.0,
 ) -> torch.optim.Optimizer:
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019); decay 0 is the paper's Adam (section 5.3)."""
     return torch.optim.AdamW(
@@ -26,7 +28,7 @@ def adamw(
     )
 
 
-def sgd(parameters: Parameters, *, lr: float = 0.1, momentum: float = 0.0) -> torch.optim.Optimizer:
+def sgd(parameters: Parameters, *, lr: Positive = 0.1, momentum: Rate = 0.0) -> torch.optim.Optimizer:
     """Plain stochastic gradient descent."""
     return torch.optim.SGD(parameters, lr=lr, momentum=momentum, fused=True)
 
@@ -48,7 +50,7 @@ class _WarmUp:
 
     AUTO_SHARE, AUTO_STEPS = 0.1, 4000
 
-    def __init__(self, steps: int | None, *, warmup: Literal["auto"] | int = "auto") -> None:
+    def __init__(self, steps: int | None, *, warmup: Literal["auto"] | Natural = "auto") -> None:
         self.warmup = warmup
         # The share of the run at which the peak is reached, where that is known before.
         self.peak = self.AUTO_SHARE if warmup == "auto" else 0.0

@@ -13,7 +13,7 @@ from nmt.files import locked, remove_leftovers
 
 
 class Run:
-    """The paths of one run. `config.yaml` marks the directory as ours."""
+    """The paths of one run. `prepared` marks the directory as ours: it is made first, and whole."""
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)
@@ -27,7 +27,7 @@ class Run:
 
     @property
     def exists(self) -> bool:
-        return self.config.is_file() or self.prepared.is_dir()
+        return self.prepared.is_dir()
 
     @contextlib.contextmanager
     def claimed(self, what: str) -> Iterator[None]:
@@ -51,16 +51,16 @@ class Run:
             lock.touch()
         except OSError as error:
             raise NmtError(f"run_dir {directory}: cannot be written: {error.strerror}") from None
-        try:
-            with locked(lock, what):
+        with locked(lock, what):
+            try:
                 remove_leftovers(directory)
                 yield
-        finally:
-            if not self.exists:
-                lock.unlink(missing_ok=True)
-                with contextlib.suppress(OSError):  # somebody else put a file there meanwhile
-                    for path in made:
-                        path.rmdir()
+            finally:
+                if not self.exists:
+                    lock.unlink()
+                    with contextlib.suppress(OSError):  # somebody else put a file there meanwhile
+                        for path in made:
+                            path.rmdir()
 
 
 class Record:

@@ -124,7 +124,7 @@ def dropout(x: Tensor, rate: float) -> Tensor:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, rate)
-    threshold = max(1, round(rate * 256))
+    threshold = min(255, max(1, round(rate * 256)))
     count = x.numel()
     words = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
     kept = words.view(torch.uint8)[:count].view(x.shape) >= threshold

@@ -16,6 +16,8 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from nmt.choice import Count, Natural, NotNegative
+
 BOS, EOS = 2, 3
 
 
@@ -78,7 +80,7 @@ class _Limits:
 class Greedy(_Limits):
     """Takes the most probable token at every step."""
 
-    def __init__(self, *, length_penalty: float = 1.0, max_ratio: float = 2.0, max_extra: int = 20) -> None:
+    def __init__(self, *, length_penalty: float = 1.0, max_ratio: NotNegative = 2.0, max_extra: Natural = 20) -> None:
         super().__init__(length_penalty, max_ratio, max_extra)
 
     def __call__(
@@ -123,11 +125,9 @@ class Beam(_Limits):
     """
 
     def __init__(
-        self, *, beam: int = 5, length_penalty: float = 1.0, max_ratio: float = 2.0, max_extra: int = 20
+        self, *, beam: Count = 5, length_penalty: float = 1.0, max_ratio: NotNegative = 2.0, max_extra: Natural = 20
     ) -> None:
         super().__init__(length_penalty, max_ratio, max_extra)
-        if beam < 1:
-            raise ValueError(f"`beam` must be at least 1, but is {beam} instead")
         self.beam = beam
 
     def __call__(

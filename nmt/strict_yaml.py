@@ -25,28 +25,28 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers = {}  # noqa: RUF012
 
 
-_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), None)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), None)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$"), None)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(
-        r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
-    ),
-    None,
-)
+SCALARS = {
+    "null": r"~|null|Null|NULL|",
+    "bool": r"true|True|TRUE|false|False|FALSE",
+    "int": r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+",
+    "float": r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+}
+for _kind, _pattern in SCALARS.items():
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(f"^(?:{_pattern})$"), None)
 
 
 def parse_yaml(text: str, name: str, places: dict[KeyPath, str] | None = None) -> Any:
     """One YAML document as plain values; records in `places` the `file:line` of every key."""
     try:
         node = yaml.compose(text, _Loader)
+        return None if node is None else _value(node, (), name, places if places is not None else {})
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{name}:{mark.line + 1}" if mark else name
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
         raise ConfigError(f"{where}: is not valid YAML: {problem}") from None
-    return None if node is None else _value(node, (), name, places if places is not None else {})
+    except RecursionError:
+        raise ConfigError(f"{name}: an anchor contains itself; write its content out") from None
 
 
 def _value(node: yaml.Node, path: KeyPath, name: str, places: dict[KeyPath, str]) -> Any:
@@ -67,7 +67,13 @@ def _value(node: yaml.Node, path: KeyPath, name: str, places: dict[KeyPath, str]
     if isinstance(node, yaml.SequenceNode):
         return [_value(item, (*path, index), name, places) for index, item in enumerate(node.value)]
     assert isinstance(node, yaml.ScalarNode)
-    kind, text = node.tag.removeprefix("tag:yaml.org,2002:"), node.value
+    try:
+        return _scalar(node.tag.removeprefix("tag:yaml.org,2002:"), node.value)
+    except ValueError:
+        raise ConfigError(f"{where}: `{node.value}` is not what its tag {node.tag} says") from None
+
+
+def _scalar(kind: str, text: str) -> Any:
     if kind == "null":
         return None
     if kind == "bool":
@@ -85,16 +91,11 @@ def dump(tree: Any) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what YAML 1.2 or 1.1 would read as something else than the string that it is."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012
-        key: list(value) for key, value in yaml.SafeDumper.yaml_implicit_resolvers.items()
-    }
+    """Quotes the strings that YAML 1.1 or 1.2 would read as something else."""
 
 
-_Dumper.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9.]*[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
+for _kind, _pattern in SCALARS.items():
+    _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(f"^(?:{_pattern})$"), None)
 
 
 def _represent_float(dumper: yaml.SafeDumper, value: float) -> yaml.Node:

@@ -14,14 +14,16 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import sentencepiece
 
+from nmt.choice import Range
 from nmt.errors import CheckpointError, DataError
 
 PAD, UNK, BOS, EOS = range(4)
+Size = Annotated[int, Range(ge=5)]  # the special pieces and one more
 JOINT, SRC, TGT = "tokenizer.model", "src.model", "tgt.model"
 AUTO_BYTES = 4000  # pieces from which on byte fallback pays: it takes 256 of them
 
@@ -156,7 +158,12 @@ def _train(kind: str, lines: list[str], what: str, say: Callable[[str], None], s
     }
     if kind in ("word", "char"):
         options |= {"use_all_vocab": False, "hard_vocab_limit": False}
-    text = [cleaned for line in lines if (cleaned := clean(line).strip())]
+    # sentencepiece's own sign for a space is a space to it.
+    text = [cleaned for line in lines if not blank((cleaned := clean(line)).replace("\u2581", ""))]
+    if not text:
+        raise DataError(f"tokenizer: cannot be trained, since {what} holds no visible character")
+    if size < 5:
+        raise DataError(f"tokenizer.vocab_size must be at least 5, but is {size} instead")
     try:
         return _sentencepiece(text, size, options)
     except RuntimeError as error:
@@ -198,7 +205,7 @@ class _Trainer:
     kind = ""
 
     def __init__(
-        self, *, vocab_size: int = 10_000, joint: bool = True, byte_fallback: Literal["auto"] | bool = "auto"
+        self, *, vocab_size: Size = 10_000, joint: bool = True, byte_fallback: Literal["auto"] | bool = "auto"
     ) -> None:
         self.vocab_size, self.joint, self.byte_fallback = vocab_size, joint, byte_fallback
 
@@ -225,7 +232,7 @@ class Char(_Trainer):
 
     kind = "char"
 
-    def __init__(self, *, vocab_size: int = 10_000, joint: bool = True) -> None:
+    def __init__(self, *, vocab_size: Size = 10_000, joint: bool = True) -> None:
         super().__init__(vocab_size=vocab_size, joint=joint, byte_fallback=False)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import re
 import typing
 from typing import Any
 
 from nmt import config as schema
-from nmt.choice import Choice, Table, options_of, problems, resolve
+from nmt.choice import Choice, Table, describe, options_of, problems, resolve
 from nmt.config import Config, Source
 from nmt.data import filters
 from nmt.data.formats import FORMATS
@@ -62,7 +63,8 @@ def load(file: str, overrides: list[str] | tuple[str, ...] = ()) -> Config:
 
 def _checked(table: Table, choice: Choice, path: tuple[str | int, ...], source: Source, found: list[str]) -> Choice:
     wrong = problems(table, choice)
-    found += [f"{source.place(path)}: `{dotted(path)}` {problem}" for problem in wrong]
+    for key, sentence in wrong:
+        found.append(f"{source.place((*path, key) if key else path)}: `{dotted(path)}` {sentence}")
     return choice if wrong else resolve(table, choice)
 
 
@@ -81,9 +83,18 @@ def _cross_checks(config: Config, source: Source) -> list[str]:
             f"{source.place(('model', 'position'))}: `model.position` reaches {limit} positions, "
             f"but data.filters.length lets {longest or 'any number of'} pieces pass; lower its max_tokens"
         )
-    beam = config.search.options.get("beam", 1)
-    if beam < 1:
-        found.append(f"{source.place(('search', 'beam'))}: `search.beam` must be at least 1, but is {beam} instead")
+    for key, sets in (("valid", config.data.valid), ("test", config.data.test)):
+        found += [
+            f"{source.place(('data', key, name))}: `data.{key}` has a set `{name}`; the name becomes part of file "
+            "names, so it may hold letters, digits, `_`, `-` and inner dots only"
+            for name in sets
+            if not re.fullmatch(r"\w[\w-]*(\.[\w-]+)*", name)
+        ]
+    for name, options in config.metrics.items():
+        try:
+            METRICS[name](config.tgt_lang, **options)
+        except ConfigError as error:  # says which key it is
+            found.append(f"{source.place(('metrics', name))}: {error}")
     return found
 
 
@@ -144,19 +155,6 @@ def _yaml(value: Any) -> str:
 
 
 def _type(hint: Any) -> str:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is typing.Annotated:
-        bounds = next((x for x in hint.__metadata__ if isinstance(x, schema.Range)), None)
-        limits = [f"{sign} {value:g}" for sign, value in _bounds(bounds)] if bounds else []
-        return " ".join([_type(arguments[0]), *limits])
-    if origin is typing.Literal:
-        return " | ".join(map(str, arguments))
-    if origin is not None and (origin is typing.Union or str(origin) == "<class 'types.UnionType'>"):
-        return " | ".join(_type(argument) for argument in arguments)
-    names = {int: "integer", float: "number", str: "text", bool: "true | false", type(None): "null"}
-    return names.get(hint, "")
-
-
-def _bounds(bounds: schema.Range) -> list[tuple[str, float]]:
-    signs = (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<="))
-    return [(sign, getattr(bounds, key)) for key, sign in signs if getattr(bounds, key) is not None]
+    """A scalar's type in words; sections, corpora and the like explain themselves."""
+    text = describe(hint)
+    return "" if any(word in text for word in ("Choice", "dict", "list")) else text

@@ -6,9 +6,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from nmt.choice import Choice
+from nmt.choice import Choice, Count, Range
 from nmt.tokenizer import blank
 
 
@@ -51,7 +51,7 @@ class Duplicates:
 class Length:
     """Pairs with a side of more than `max_tokens` pieces."""
 
-    def __init__(self, *, max_tokens: int = 250) -> None:
+    def __init__(self, *, max_tokens: Count = 250) -> None:
         self.max_tokens = max_tokens
 
     def lengths(self, src: int, tgt: int) -> str | None:
@@ -61,7 +61,7 @@ class Length:
 class Ratio:
     """Pairs with a side of more than `max` times the pieces of the other."""
 
-    def __init__(self, *, max: float = 9) -> None:
+    def __init__(self, *, max: Annotated[float, Range(ge=1)] = 9) -> None:
         self.max = max
 
     def lengths(self, src: int, tgt: int) -> str | None:

@@ -137,9 +137,11 @@ class _Preparation:
         """Writes everything but the manifest, and returns that."""
         tallies = [(getattr(corpus, "label", "corpus"), filters.Tally()) for corpus in corpora["train"]]
         valid = {n: list(c.read()) for n, c in zip(self.config.data.valid, corpora["valid"], strict=True)}
+        for unit in (unit for units in valid.values() for unit in units):
+            self._look_at(unit)
         for corpus in corpora["test"]:  # read once now, so that a fault shows before the training, not after it
-            for _ in corpus.read():
-                pass
+            for unit in corpus.read():
+                self._look_at(unit)
         chosen = filters.choices(self.config.data.filters)
         sample = self._read(corpora["train"], tallies, chosen)
         self._report_oddities()

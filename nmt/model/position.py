@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
+from nmt.choice import Count
+
 
 class Position(nn.Module):
     """The three places where positions can enter a Transformer."""
@@ -59,7 +61,7 @@ def sinusoids(length: int, dim: int) -> Tensor:
 class Learned(Position):
     """One trained vector for each position below `limit`."""
 
-    def __init__(self, dim: int, *, limit: int = 1024) -> None:
+    def __init__(self, dim: int, *, limit: Count = 1024) -> None:
         super().__init__(dim)
         self.limit = limit
         self.weight = nn.Parameter(torch.empty(limit, dim))

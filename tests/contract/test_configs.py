@@ -117,7 +117,7 @@ def test_demo_needs_no_files() -> None:
 
 
 def test_the_reference_is_generated_from_the_schema() -> None:
-    """When this fails: python -c 'from nmt.variants import reference; print(reference(), end="")' > configs/reference.yaml"""
+    """To write it anew: python -c "from nmt import variants; print(variants.reference(), end='')" > FILE"""
     assert (CONFIGS / "reference.yaml").read_text(encoding="utf-8") == variants.reference()
 
 

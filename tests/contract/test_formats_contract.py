@@ -86,7 +86,7 @@ def test_a_format_can_be_read_more_than_once(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_format_names_the_files_that_it_reads_without_reading_them(name: str, tmp_path: Path) -> None:
-    files = {path for path in sample(name, tmp_path).inputs()}
+    files = set(sample(name, tmp_path).inputs())
     assert files == {path for path in tmp_path.iterdir() if path.is_file()}
     for path in files:
         path.unlink()

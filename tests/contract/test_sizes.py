@@ -73,9 +73,7 @@ def test_files_are_short_or_have_a_reason() -> None:
 
 
 def test_functions_are_short_or_have_a_reason() -> None:
-    long = {
-        f"{file} {name}" for file, path in sources().items() for name, f in functions(path) if length(f) > FUNCTION
-    }
+    long = {f"{file} {name}" for file, path in sources().items() for name, f in functions(path) if length(f) > FUNCTION}
     assert long == set(LONG_FUNCTIONS)
 
 

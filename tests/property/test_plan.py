@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.plan import BLOCK, WINDOW, BatchSpec, plan_window, rows_for, rung, window_pairs, windows
@@ -27,6 +27,7 @@ def lengths_of(pairs: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return table[0, pairs], table[1, pairs]
 
 
+@settings(deadline=None)
 @given(corpus=corpora(), seed=SEEDS, epoch=EPOCHS)
 def test_the_windows_of_an_epoch_hold_every_pair_once(corpus: tuple[int, int, int], seed: int, epoch: int) -> None:
     """Case 34."""
@@ -39,6 +40,7 @@ def test_the_windows_of_an_epoch_hold_every_pair_once(corpus: tuple[int, int, in
     assert max(sizes) - min(sizes) < 2 * block
 
 
+@settings(deadline=None)
 @given(corpus=corpora(), seed=SEEDS, epoch=EPOCHS, data=st.data())
 def test_a_window_is_a_function_of_its_number_alone(
     corpus: tuple[int, int, int], seed: int, epoch: int, data: st.DataObject
@@ -52,6 +54,7 @@ def test_a_window_is_a_function_of_its_number_alone(
     assert window_pairs(pairs, seed, epoch, index, window, block).tolist() == parts[index].tolist()
 
 
+@settings(deadline=None)
 @given(
     lengths=st.lists(st.tuples(st.integers(1, 400), st.integers(1, 400)), min_size=1, max_size=120),
     budget=st.integers(1, 3000),
@@ -82,6 +85,7 @@ def epoch_of(pairs: int, seed: int, epoch: int, window: int, block: int, budget:
     return batches
 
 
+@settings(deadline=None)
 @given(corpus=corpora(), seed=SEEDS, epoch=EPOCHS, budget=st.integers(1, 2000))
 def test_the_batches_of_an_epoch_hold_every_pair_once(
     corpus: tuple[int, int, int], seed: int, epoch: int, budget: int
@@ -123,6 +127,7 @@ def test_how_many_windows(pairs: int, count: int) -> None:
     assert windows(pairs) == count
 
 
+@settings(deadline=None)
 @given(lengths=st.lists(st.integers(1, 5000), min_size=1, max_size=50))
 def test_lengths_are_padded_to_few_values_and_by_little(lengths: list[int]) -> None:
     padded = rung(np.array(lengths))
@@ -138,6 +143,7 @@ def test_how_few() -> None:
     assert len(np.unique(rung(np.arange(1, 257)))) <= 24
 
 
+@settings(deadline=None)
 @given(longest=st.integers(1, 2000), budget=st.integers(1, 100_000))
 def test_rows_fill_the_budget_in_eights(longest: int, budget: int) -> None:
     rows = rows_for(longest, budget)

@@ -106,7 +106,7 @@ def damaged(content: bytes) -> bytes:
 def test_damaged_gzip_is_one_error_that_names_the_file(tmp_path: Path, spoil: object) -> None:
     text = "".join(f"{hashlib.md5(str(i).encode()).hexdigest()}\n" for i in range(500)).encode()
     packed = spoil(gzip.compress(text))  # type: ignore[operator]
-    with pytest.raises(DataError, match="f.gz: cannot be read"):
+    with pytest.raises(DataError, match=r"f\.gz: cannot be read"):
         lines_of(tmp_path / "f.gz", packed)
 
 
@@ -115,7 +115,8 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
     file = tmp_path / "with space, ü and 猫"
     file.write_bytes(b"a\n")
     assert list(read_lines(file)) == ["a"]
-    for path, why in ((tmp_path / "gone", "no such file"), (tmp_path, "is a directory"), (file / "below", "cannot be read")):
+    broken = {tmp_path / "gone": "no such file", tmp_path: "is a directory", file / "below": "cannot be read"}
+    for path, why in broken.items():
         for attempt in (check_readable, lambda p: list(read_lines(p))):
             with pytest.raises(DataError, match=why) as error:
                 attempt(path)
@@ -193,7 +194,7 @@ def test_where_nothing_can_be_written(tmp_path: Path) -> None:
         with pytest.raises(NmtError, match=why) as error:
             check_writable(path)
         assert str(path) in str(error.value)
-    with pytest.raises(NmtError, match="exists already.*--overwrite"):
+    with pytest.raises(NmtError, match=r"exists already.*--overwrite"):
         check_writable(file, overwrite=False)
     with pytest.raises(NmtError, match="exists already"), write_file(file, overwrite=False):
         pytest.fail("the block must not be entered")

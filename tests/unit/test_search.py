@@ -8,7 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.search import EOS, Beam, Greedy, Hypothesis, Search
+from nmt.choice import Choice, build
+from nmt.errors import ConfigError
+from nmt.search import EOS, SEARCHES, Beam, Greedy, Hypothesis, Search
 
 A, B, C, D = 4, 5, 6, 7
 VOCAB = 8
@@ -154,8 +156,8 @@ def test_a_beam_wider_than_the_vocabulary_works():
 
 
 def test_no_beam_is_an_error():
-    with pytest.raises(ValueError, match="at least 1"):
-        Beam(beam=0)
+    with pytest.raises(ConfigError, match="`beam` of `beam` must be an integer >= 1"):
+        build(SEARCHES, Choice("beam", {"beam": 0}))
 
 
 def test_a_larger_length_penalty_never_gives_shorter_translations():

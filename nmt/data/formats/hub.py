@@ -43,7 +43,9 @@ class Hub:
         for file in self.files:
             if not file.is_file():
                 raise DataError(f"{file}: no such file")
-        options = {"data_files": [str(file) for file in self.files]} if self.files else {}
+        options: dict[str, Any] = {"data_files": [str(file) for file in self.files]} if self.files else {}
+        if self.dataset == "csv":  # cells are text, also those that say NA or 007
+            options |= {"converters": {self.src[0]: str, self.tgt[0]: str}, "keep_default_na": False}
         try:
             return datasets.load_dataset(self.dataset, self.config, split=self.split, **options)
         except Exception as error:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
+from typing import Annotated
 
+from nmt.choice import Range
 from nmt.data.formats.unit import Unit
 from nmt.errors import DataError
 from nmt.files import read_lines
@@ -15,7 +17,7 @@ from nmt.tokenizer import blank
 class Plain:
     """Line n of `src` is translated by line n of `tgt`; a list of files gives several references."""
 
-    def __init__(self, root: Path, *, src: str, tgt: str | list[str], label: str = "") -> None:
+    def __init__(self, root: Path, *, src: str, tgt: str | Annotated[list[str], Range(ge=1)], label: str = "") -> None:
         self.src = root / src
         self.tgts = [root / name for name in ([tgt] if isinstance(tgt, str) else tgt)]
         self.label = label or Path(src).name

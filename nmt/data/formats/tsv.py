@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.choice import did_you_mean
+from nmt.choice import Natural, did_you_mean
 from nmt.data.formats.unit import Unit
 from nmt.errors import DataError
 from nmt.files import read_lines
@@ -14,7 +14,9 @@ from nmt.files import read_lines
 class Tsv:
     """Columns are given by number, from 0, or by the names in the file's first line."""
 
-    def __init__(self, root: Path, *, path: str, src: int | str = 0, tgt: int | str = 1, label: str = "") -> None:
+    def __init__(
+        self, root: Path, *, path: str, src: Natural | str = 0, tgt: Natural | str = 1, label: str = ""
+    ) -> None:
         self.path = root / path
         self.src, self.tgt = src, tgt
         self.label = label or Path(path).name

@@ -187,9 +187,7 @@ def save_rows(path: Path) -> None:
 @pytest.mark.parametrize("kind", ["json", "parquet"])
 def test_hub_reads_local_files_with_dotted_columns(tmp_path: Path, kind: str) -> None:
     save_rows(tmp_path / f"data.{kind}")
-    corpus = FORMATS["hub"](
-        tmp_path, dataset=kind, files=f"data.{kind}", src="translation.en", tgt="translation.de"
-    )
+    corpus = FORMATS["hub"](tmp_path, dataset=kind, files=f"data.{kind}", src="translation.en", tgt="translation.de")
     units = list(corpus.read())
     assert pairs(units) == [(r["translation"]["en"], r["translation"]["de"]) for r in ROWS]
     assert corpus.inputs() == [tmp_path / f"data.{kind}"]

@@ -344,7 +344,7 @@ def test_a_vocabulary_too_large_is_lowered_and_too_small_is_refused(place: Place
     size = prepared.manifest["vocabulary"]["src"]
     assert size < 1000
     assert f"using {size}" in place.told()
-    with pytest.raises(DataError, match="vocab_size 10 is too small.*at least"):
+    with pytest.raises(DataError, match=r"vocab_size 10 is too small.*at least"):
         place.prepare("tokenizer={name: bpe, vocab_size: 10}", f"run_dir={place.directory}/other")
     assert not (place.directory / "other").exists()
 
