@@ -16,6 +16,7 @@ from nmt.model.transformer import Transformer
 from nmt.progress import say
 
 CHUNK = 512  # tokens whose logits exist at the same time
+CUDA_CHUNK = 2048  # fewer, larger kernels
 
 
 @dataclass
@@ -79,7 +80,8 @@ class _ProjectionLoss(Function):
     ) -> tuple[Tensor, Tensor]:
         wanted = any(ctx.needs_input_grad)
         weight = weight_VD.to(states_ND.dtype)
-        count, whole = len(states_ND), -(-len(states_ND) // CHUNK) * CHUNK
+        size = CUDA_CHUNK if states_ND.is_cuda else CHUNK
+        count, whole = len(states_ND), -(-len(states_ND) // size) * size
         # All chunks have one size, so that one compiled kernel serves: the rest of the last one has weight 0.
         states = F.pad(states_ND, (0, 0, 0, whole - count))
         targets = F.pad(targets_N, (0, whole - count))
@@ -88,8 +90,8 @@ class _ProjectionLoss(Function):
         grad_weight = torch.zeros(weight_VD.shape, dtype=torch.float32, device=weight_VD.device) if wanted else None
         loss = torch.zeros((), dtype=torch.float32, device=states.device)
         nll = torch.zeros_like(loss)
-        for first in range(0, whole, CHUNK):
-            part = slice(first, first + CHUNK)
+        for first in range(0, whole, size):
+            part = slice(first, first + size)
             chunk_sum, chunk_nll, grad_logits = chunk(states[part] @ weight.T, targets[part], scales[part], smoothing)
             loss += chunk_sum
             nll += chunk_nll

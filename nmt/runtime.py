@@ -48,14 +48,18 @@ class Runtime:
 def choose(device: str = "auto", precision: str = "auto", threads: str | int = "auto") -> Runtime:
     """Resolves what the user asked for against what is there. Raises DeviceError when it is not."""
     chosen = _device(device)
-    count = len(os.sched_getaffinity(0)) if threads == "auto" else int(threads)
+    count = _cores() if threads == "auto" else int(threads)
     torch.set_num_threads(count)
     if chosen.type == "cpu":
         keep_memory()
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
-        torch.backends.cuda.matmul.allow_tf32 = False
     return Runtime(chosen, _precision(precision, chosen), count)
+
+
+def _cores() -> int:
+    """The CPU cores that this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _device(name: str) -> torch.device:

@@ -9,7 +9,7 @@ Shapes: B sentences, W beams, R = B * W rows, V vocabulary.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -73,8 +73,11 @@ class _Limits:
         limits = [min(most, max(1, int(self.max_ratio * length + self.max_extra))) for length in src_lengths]
         return torch.tensor(limits, device=device)
 
-    def normalise(self, total: Tensor, length: int) -> Tensor:
-        return total / float(max(1, length) ** self.length_penalty)
+    def hypothesis(self, tokens: list[int], total: float) -> Hypothesis:
+        """From all tokens, the end of sentence among them if there is one, and the sum of their log-probabilities."""
+        ended = tokens[-1] == EOS
+        tokens = tokens[:-1] if ended else tokens
+        return Hypothesis(tokens, total / max(1, len(tokens)) ** self.length_penalty, not ended)
 
 
 class Greedy(_Limits):
@@ -99,22 +102,23 @@ class Greedy(_Limits):
             best_B, tokens_B = scores_BV.max(dim=1)
             totals_B = totals_B + best_B
             history_BT = torch.cat([history_BT, tokens_B[:, None]], dim=1)
-            length = history_BT.shape[1]
-            ended_B = tokens_B == EOS
-            done_B = ended_B | (length >= limits_B)
+            done_B = (tokens_B == EOS) | (history_BT.shape[1] >= limits_B)
             if not bool(done_B.any()):
                 continue
-            for i in done_B.nonzero()[:, 0].tolist():
-                ended = bool(ended_B[i])
-                tokens = history_BT[i, : length - 1 if ended else length].tolist()
-                score = float(self.normalise(totals_B[i], len(tokens)))
-                found[int(alive_B[i])].append(Hypothesis(tokens, score, not ended))
+            done = done_B.nonzero()[:, 0]
+            for sentence, tokens, total in _rows(alive_B[done], history_BT[done], totals_B[done]):
+                found[sentence].append(self.hypothesis(tokens, total))
             going = (~done_B).nonzero()[:, 0]
             alive_B, tokens_B, totals_B = alive_B[going], tokens_B[going], totals_B[going]
             limits_B, history_BT = limits_B[going], history_BT[going]
             if len(going):
                 state.keep(going)
         return found
+
+
+def _rows(sentences: Tensor, tokens: Tensor, totals: Tensor) -> Iterator[tuple[int, list[int], float]]:
+    """Fetches a batch of results from the device, all at once."""
+    return zip(sentences.tolist(), tokens.tolist(), totals.tolist(), strict=True)
 
 
 class Beam(_Limits):
@@ -166,7 +170,7 @@ class _Beams:
         retires_BC[:, :width] |= at_limit_B[:, None]
         retires_BC &= totals_BC > -torch.inf
         if bool(retires_BC.any()):
-            self._retire(retires_BC, totals_BC, from_BC, tokens_BC, ended_BC)
+            self._retire(retires_BC, totals_BC, from_BC, tokens_BC)
         # Of 2W continuations at most W end, one for each beam, so at least W go on.
         order_BW = ended_BC.long().sort(dim=1, stable=True).indices[:, :width]
         self.totals_BW = totals_BC.gather(1, order_BW)
@@ -174,16 +178,11 @@ class _Beams:
         from_BW = from_BC.gather(1, order_BW)
         self._advance(from_BW, at_limit_B)
 
-    def _retire(
-        self, retires_BC: Tensor, totals_BC: Tensor, from_BC: Tensor, tokens_BC: Tensor, ended_BC: Tensor
-    ) -> None:
-        for b, c in retires_BC.nonzero().tolist():
-            tokens = self.history_BWT[b, from_BC[b, c]].tolist()
-            ended = bool(ended_BC[b, c])
-            if not ended:
-                tokens.append(int(tokens_BC[b, c]))
-            score = float(self.search.normalise(totals_BC[b, c], len(tokens)))
-            self.found[int(self.alive_B[b])].append(Hypothesis(tokens, score, not ended))
+    def _retire(self, retires_BC: Tensor, totals_BC: Tensor, from_BC: Tensor, tokens_BC: Tensor) -> None:
+        b, c = retires_BC.nonzero().unbind(1)
+        tokens = torch.cat([self.history_BWT[b, from_BC[b, c]], tokens_BC[b, c, None]], dim=1)
+        for sentence, row, total in _rows(self.alive_B[b], tokens, totals_BC[b, c]):
+            self.found[sentence].append(self.search.hypothesis(row, total))
 
     def _advance(self, from_BW: Tensor, at_limit_B: Tensor) -> None:
         count = len(self.alive_B)

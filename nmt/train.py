@@ -94,7 +94,8 @@ class Trainer:
         self.started = time.monotonic()
         self.record = Record(self.paths.metrics)
         # Sums that stay on the device, so that a GPU is not waited for at every step: loss, nll, gradient norm.
-        self.totals = torch.zeros(3, dtype=torch.float64, device=self.runtime.device)
+        exact = torch.float32 if self.runtime.device.type == "mps" else torch.float64  # which mps does not have
+        self.totals = torch.zeros(3, dtype=exact, device=self.runtime.device)
         self.state, self.differences = resume(
             self.paths, config, self.runtime, self.model, self.optimizer, pieces.digest(), sets.digest
         )
@@ -276,10 +277,11 @@ class Trainer:
 
     def _collect(self) -> dict[str, float]:
         """Copies the sums from the device into the state, beside the time that they took."""
-        sums, now = self.state.since_log, time.monotonic()
+        sums = self.state.since_log
+        sums.update(zip(("loss", "nll", "norm"), self.totals.tolist(), strict=True))  # waits for a GPU
+        now = time.monotonic()
         sums["seconds"] = sums.get("seconds", 0.0) + now - self.log_started
         self.log_started = now
-        sums.update(zip(("loss", "nll", "norm"), self.totals.tolist(), strict=True))
         return sums
 
     def log(self) -> None:
@@ -338,7 +340,7 @@ class Trainer:
             state.best, state.stale = score, 0
         elif score is not None:
             state.stale += 1
-        self.log_started += time.monotonic() - paused  # the speed of training is that of training
+        self.log_started += time.monotonic() - paused
         if better or self._due(settings.save_every):
             self.save(score)
 
@@ -370,6 +372,7 @@ class Trainer:
             score = self.validation.recorded(self.state.step)
         self._write(self.model, self.optimizer, score, averaged=False)
         self.saved = self.state.step
+        self.log_started = time.monotonic()  # the speed of training is that of training
 
     def _write(
         self, model: Transformer, optimizer: torch.optim.Optimizer | None, score: float | None, averaged: bool

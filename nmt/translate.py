@@ -21,6 +21,7 @@ from nmt.tokenizer import EOS, Tokenizer, blank
 
 LONGEST = 1024  # pieces of a source line that are translated
 BATCH_TOKENS = 8192  # source places of a batch, beams counted
+CUDA_BATCH_TOKENS = 65_536
 BLOCK = 20_000  # lines that are sorted by length and translated together
 
 
@@ -82,18 +83,20 @@ class Translator:
         self.forbidden = torch.tensor(tokenizer.forbidden(), device=where.device)
         self.longest = min(LONGEST, model.longest or LONGEST)
 
-    def translate(self, lines: Iterable[str], batch_tokens: int = BATCH_TOKENS) -> list[str]:
+    def translate(self, lines: Iterable[str], batch_tokens: int | None = None) -> list[str]:
         """The translation of each line, in order; a blank line comes back as it is."""
         return [translation.text for translation in self.stream(lines, batch_tokens)]
 
     def stream(
         self,
         lines: Iterable[str],
-        batch_tokens: int = BATCH_TOKENS,
+        batch_tokens: int | None = None,
         block: int = BLOCK,
         warn: Callable[[str], None] = say,
     ) -> Iterator[Translation]:
         """Translations in the order of the lines, block by block, so that memory does not grow with the input."""
+        if batch_tokens is None:
+            batch_tokens = CUDA_BATCH_TOKENS if self.runtime.device.type == "cuda" else BATCH_TOKENS
         iterator, first = iter(lines), 1
         while chunk := list(islice(iterator, block)):
             yield from self._block(chunk, first, batch_tokens, warn)

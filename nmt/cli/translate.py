@@ -19,7 +19,9 @@ def translate(
     length_penalty: Annotated[
         float | None, typer.Option(help="Score = sum of log-probabilities / length^A; larger = longer.")
     ] = None,
-    batch_tokens: Annotated[int, typer.Option(min=1, help="Source places of a batch, beams counted.")] = 8192,
+    batch_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Source places of a batch, beams counted; by default as fits the device.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT if it exists.")] = False,
     device: Device = "auto",
     precision: Precision = "auto",

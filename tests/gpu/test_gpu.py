@@ -93,7 +93,7 @@ def test_training_in_fp32_moves_the_weights_as_on_the_cpu(variant: dict[str, Any
             optimizer.step()
             optimizer.zero_grad()
         moved = torch.cat([(p.detach().cpu() - b).flatten() for p, b in zip(model.parameters(), before, strict=True)])
-        trained.append((float(sums.loss), float(sums.nll), moved))
+        trained.append((sums.loss.item(), sums.nll.item(), moved))
     (gpu_loss, gpu_nll, gpu_moved), (cpu_loss, cpu_nll, cpu_moved) = trained
     assert gpu_loss == pytest.approx(cpu_loss, rel=1e-5)
     assert gpu_nll == pytest.approx(cpu_nll, rel=1e-5)
@@ -140,7 +140,7 @@ def test_decoding_beyond_the_first_table_of_positions_leaves_the_model_trainable
     batch = collate(long, long, (301, 301), GPU)
     sums = CrossEntropy(0.0, False)(model, batch, batch.tokens)
     sums.loss.backward()
-    assert float(sums.nll) == pytest.approx(-scored.sum(), rel=1e-4)
+    assert sums.nll.item() == pytest.approx(-scored.sum(), rel=1e-4)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -171,7 +171,7 @@ def test_training_in_bf16_stays_finite_and_learns() -> None:
         assert torch.isfinite(clip(list(model.parameters()), 1.0))
         optimizer.step()
         optimizer.zero_grad()
-        losses.append(float(sums.loss))
+        losses.append(sums.loss.item())
     assert all(p.dtype == torch.float32 and bool(torch.isfinite(p).all()) for p in model.parameters())
     assert losses[-1] < losses[0] - 0.3
 

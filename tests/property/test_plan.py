@@ -110,6 +110,13 @@ def test_the_order_repeats_with_the_seed_and_differs_by_epoch_and_seed() -> None
     assert all({frozenset(b) for b in other} != {frozenset(b) for b in order(first)} for other in others)
 
 
+def test_the_pairs_of_a_window_are_others_in_every_epoch_and_for_every_seed() -> None:
+    """Or a pair would meet the same companions for ever."""
+    places = [(1, 0), (1, 1), (1, 2), (2, 0), (0, 1)]
+    members = {frozenset(window_pairs(5000, seed, epoch, 0, 1000, 50).tolist()) for seed, epoch in places}
+    assert len(members) == len(places)
+
+
 def test_long_and_short_batches_are_mixed() -> None:
     """Sorted batches would teach long sentences first; the plan shuffles them."""
     longest = np.array([max(b.shape) for b in epoch_of(2000, 1, 0, WINDOW, BLOCK, 512)])

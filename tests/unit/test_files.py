@@ -235,6 +235,19 @@ def test_a_directory_under_a_file_is_one_error(tmp_path: Path) -> None:
         pass
 
 
+def test_what_is_half_written_has_a_name_that_is_cleared_away(tmp_path: Path) -> None:
+    """As a process that is killed in the middle leaves it."""
+    with write_file(tmp_path / "file"), write_directory(tmp_path / "dir"):
+        half = list(tmp_path.iterdir())
+        for path in half:
+            copy = tmp_path / "killed" / path.name
+            copy.parent.mkdir(exist_ok=True)
+            copy.mkdir() if path.is_dir() else copy.touch()
+    assert len(half) == 2
+    remove_leftovers(tmp_path / "killed")
+    assert list((tmp_path / "killed").iterdir()) == []
+
+
 def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / ".run.123.tmp").mkdir()
     (tmp_path / ".run.123.tmp" / "half").touch()

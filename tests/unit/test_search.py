@@ -54,8 +54,8 @@ def search(how: Search, model: Scripted, *lengths: int) -> list[list[Hypothesis]
     return how(model, src, lengths, NOTHING)
 
 
-SEARCHES = {"greedy": Greedy, "beam 1": lambda **o: Beam(beam=1, **o), "beam 3": lambda **o: Beam(beam=3, **o)}
-every_search = pytest.mark.parametrize("make", SEARCHES.values(), ids=list(SEARCHES))
+MAKERS = {"greedy": Greedy, "beam 1": lambda **o: Beam(beam=1, **o), "beam 3": lambda **o: Beam(beam=3, **o)}
+every_search = pytest.mark.parametrize("make", MAKERS.values(), ids=list(MAKERS))
 
 
 def test_greedy_takes_the_most_probable_token_each_time():
