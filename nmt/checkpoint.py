@@ -129,8 +129,11 @@ def last(checkpoints: list[Checkpoint]) -> Checkpoint | None:
 
 
 def by_score(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
-    """Best first; a tie keeps the earlier first. Without any score, the newest first."""
-    scored = [c for c in checkpoints if c.score is not None]
+    """Best first; a tie keeps the earlier first. Without any score, the newest first.
+
+    Scores of another metric than the newest checkpoint's do not count.
+    """
+    scored = [c for c in checkpoints if c.score is not None and c.state["metric"] == checkpoints[-1].state["metric"]]
     return sorted(scored, key=lambda c: -(c.score or 0.0)) if scored else checkpoints[::-1]
 
 

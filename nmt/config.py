@@ -323,7 +323,7 @@ def _override(source: Source, override: str) -> None:
         child, path = _child(parent, part, path, at)
         if child is None or isinstance(child, str):
             # `-s search.beam=8` where the config says nothing, or just `search: beam`.
-            child = {} if child is None else {"name": child}
+            child = {} if child is None or path[:2] == ("data", "filters") else {"name": child}
             parent[path[-1]] = child
             source.places[path] = at
         parent = child

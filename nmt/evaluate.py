@@ -60,8 +60,11 @@ class Result:
         return "\n".join([*lines, "  " + "|".join(f"{key}:{value}" for key, value in made_by.items())])
 
 
-def test_sets(config: Config, names: list[str]) -> list[TestSet]:
-    """The named sets of a config; without names all of data.test. Raises ConfigError for an unknown name."""
+def test_sets(config: Config, names: list[str], run: Run) -> list[TestSet]:
+    """The named sets of a config; without names all of data.test. Raises ConfigError for an unknown name.
+
+    The validation set is the one that `run` has prepared.
+    """
     known = [*config.data.test, *config.data.valid, VALID]
     sets = []
     for name in names or list(config.data.test):
@@ -69,7 +72,7 @@ def test_sets(config: Config, names: list[str]) -> list[TestSet]:
             units = read_set(config, name)
             pairs = [(unit.src, unit.tgts) for unit in units]
         elif name in config.data.valid or (name == VALID and config.data.valid):
-            stores = open_prepared(Run(config.run_dir)).valid()
+            stores = open_prepared(run).valid()
             if not stores:
                 raise DataError("the validation set holds no lines")
             pairs = list(stores.get(name, next(iter(stores.values()))).texts())
@@ -153,13 +156,13 @@ def run(request: Request) -> list[Result]:
     results = []
     for model, chosen in zip(request.models, found, strict=True):
         config = chosen.config()
-        sets, metrics = _sets(request, config), _metrics(request, config)
+        sets, metrics = _sets(request, chosen), _metrics(request, config)
         translator = Translator(model, request.device, request.precision, request.threads, request.search)
         for test in sets:
             results.append(evaluate(translator, chosen, test, metrics))
             keep(results[-1], chosen, translator.settings, config.tgt_lang)
     for path in request.hyps:
-        for test in _sets(request, first):
+        for test in _sets(request, found[0] if found else None):
             results.append(evaluate_file(path, test, _metrics(request, first)))
     return results
 
@@ -177,11 +180,12 @@ def _check(request: Request) -> None:
         raise ConfigError("--ref needs its source, since a MODEL is to translate it: --src FILE")
 
 
-def _sets(request: Request, config: Config | None) -> list[TestSet]:
+def _sets(request: Request, found: Checkpoint | None) -> list[TestSet]:
+    config = found.config() if found else None
     language = request.tgt_lang or (config.tgt_lang if config else "")
-    if request.refs or config is None:
+    if request.refs or found is None or config is None:
         return [file_set(request.src, request.refs, language)]
-    return test_sets(config, request.tests)
+    return test_sets(config, request.tests, _run_of(found) or Run(config.run_dir))
 
 
 def _metrics(request: Request, config: Config | None) -> list[Metric]:
@@ -202,10 +206,16 @@ def _scores(metrics: list[Metric], hypotheses: list[str], test: TestSet) -> list
     return [metric(hypotheses, test.references) for metric in metrics]
 
 
+def _run_of(found: Checkpoint) -> Run | None:
+    """The run that a checkpoint lies in, wherever that was moved to; None for a checkpoint by itself."""
+    run = Run(found.directory.resolve().parent.parent)
+    return run if found.directory.resolve().parent == run.checkpoints and run.exists else None
+
+
 def keep(result: Result, found: Checkpoint, search: Choice, tgt_lang: str) -> None:
     """Writes translations and scores into the run's evaluate/, if the checkpoint still lies in its run."""
-    run = Run(found.directory.parent.parent)
-    if found.directory.parent != run.checkpoints:
+    run = _run_of(found)
+    if run is None:
         return
     directory = run.evaluate
     directory.mkdir(exist_ok=True)

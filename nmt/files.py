@@ -74,7 +74,7 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
 
 def check_readable(path: str | Path) -> None:
     """Raises DataError now rather than after an hour of work. A pipe is believed: looking would take from it."""
-    if not Path(path).is_fifo():
+    if os.path.isfile(path) or os.path.isdir(path) or not os.path.exists(path):
         with open_bytes(path):
             pass
 
@@ -92,7 +92,7 @@ def write_file(path: str | Path, overwrite: bool = True) -> Iterator[IO[bytes]]:
         return
     path = Path(path)
     check_writable(path, overwrite)
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as stream:
             yield stream
         return
@@ -115,13 +115,14 @@ def write_file(path: str | Path, overwrite: bool = True) -> Iterator[IO[bytes]]:
 def check_writable(path: str | Path, overwrite: bool = True) -> None:
     """Raises NmtError if a file could not be written there."""
     path = Path(path)
-    if path.is_dir():
+    # os.path answers where a Path method would raise: names too long, directories that may not be searched.
+    if os.path.isdir(path):
         raise NmtError(f"{path}: is a directory, expected a file to write")
-    if path.is_file() and not overwrite:
+    if os.path.isfile(path) and not overwrite:
         raise NmtError(f"{path}: exists already; give another name, or --overwrite to replace it")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise NmtError(f"{path}: its directory {path.parent} does not exist")
-    if not os.access(path.parent if not path.exists() else path, os.W_OK):
+    if not os.access(path if os.path.exists(path) else path.parent, os.W_OK):
         raise NmtError(f"{path}: cannot be written: permission denied")
 
 

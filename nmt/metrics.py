@@ -52,7 +52,7 @@ def bleu(tgt_lang: str, *, tokenize: str = "auto", lowercase: bool = False) -> M
     except (ImportError, RuntimeError) as error:
         raise ConfigError(
             f"metrics.bleu: the tokenizer {chosen} for `{tgt_lang}` needs more packages: "
-            f"pip install 'sacrebleu[{language}]' ({str(error).strip().splitlines()[-1]})"
+            f"pip install 'sacrebleu[{language}]' ({str(error).strip().splitlines()[0]})"
         ) from None
     except (KeyError, ValueError):
         known = ", ".join(sorted(BLEU.TOKENIZERS))

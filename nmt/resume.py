@@ -65,8 +65,11 @@ def resume(
     state = TrainState(**found.state["train"])
     if found.state["data_digest"] != data_digest:  # the place in other data means nothing
         state.window = state.batch = 0
-    cut(paths.metrics, state.metrics_bytes)
-    cut(paths.log, state.log_bytes)
+    if found.state["metric"] != config.train.metric:  # the best so far was measured in another unit
+        state.best, state.stale = None, 0
+    if not state.finished:  # what a finished run has written stays
+        cut(paths.metrics, state.metrics_bytes)
+        cut(paths.log, state.log_bytes)
     return state, differences
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ class Run:
 
     @property
     def exists(self) -> bool:
-        return self.prepared.is_dir()
+        return os.path.isdir(self.prepared)
 
     @contextlib.contextmanager
     def claimed(self, what: str) -> Iterator[None]:
@@ -36,16 +37,16 @@ class Run:
         Raises NmtError if it cannot be written, holds something else, or is in use.
         """
         directory = self.directory
-        if directory.exists() and not directory.is_dir():
+        if os.path.exists(directory) and not os.path.isdir(directory):
             raise NmtError(f"run_dir {directory}: is a file, expected a directory")
         lock = directory / ".lock"
-        if directory.is_dir() and not self.exists:
+        if os.path.isdir(directory) and not self.exists:
             foreign = sorted(p.name for p in directory.iterdir() if p != lock and not p.name.endswith(".tmp"))
             if foreign:
                 raise NmtError(
                     f"run_dir {directory}: holds files but no run of ours ({foreign[0]}, …); name another directory"
                 )
-        made = [p for p in (directory, *directory.parents) if not p.exists()]
+        made = [path for path in (directory, *directory.parents) if not os.path.exists(path)]
         try:
             directory.mkdir(parents=True, exist_ok=True)
             lock.touch()

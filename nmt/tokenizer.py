@@ -23,7 +23,7 @@ from nmt.choice import Range
 from nmt.errors import CheckpointError, DataError
 
 PAD, UNK, BOS, EOS = range(4)
-Size = Annotated[int, Range(ge=5)]  # the special pieces and one more
+Size = Annotated[int, Range(ge=5, le=2**31 - 1)]  # the special pieces and one more
 JOINT, SRC, TGT = "tokenizer.model", "src.model", "tgt.model"
 AUTO_BYTES = 4000  # pieces from which on byte fallback pays: it takes 256 of them
 

@@ -174,6 +174,8 @@ class Trainer:
         if self.state.validated != self.state.step:
             self.validate()
         if len(self.state.snapshots) > 1 and self.sets.valid:
+            if self.saved != self.state.step:  # writing the average deletes the snapshots that no checkpoint names
+                self.save()
             self._score_average()
         self.state.finished = True
         self.save()

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from nmt import checkpoint, runtime
-from nmt.choice import Choice, build
+from nmt.choice import Choice, build, options_of
 from nmt.data.batches import pad_sources
 from nmt.model.transformer import Transformer
 from nmt.progress import say
@@ -23,6 +23,13 @@ LONGEST = 1024  # pieces of a source line that are translated
 BATCH_TOKENS = 8192  # source places of a batch, beams counted
 CUDA_BATCH_TOKENS = 65_536
 BLOCK = 20_000  # lines that are sorted by length and translated together
+
+
+def _replace(settings: Choice, options: dict[str, Any]) -> Choice:
+    """A search with some options replaced; another search keeps the options that it has too."""
+    name = options.get("name", settings.name)
+    shared = options_of(SEARCHES[name]) if name in SEARCHES else {}
+    return Choice.read({**{k: v for k, v in settings.options.items() if k in shared}, **options, "name": name})
 
 
 @dataclass
@@ -58,10 +65,7 @@ class Translator:
         config = found.config()
         if precision == "auto":
             precision = str(found.state["environment"]["precision"])
-        settings = config.search
-        if search:
-            same = search.get("name", settings.name) == settings.name
-            settings = Choice.read({**(settings.tree() if same else {}), **search})
+        settings = _replace(config.search, search or {})
         where = runtime.choose(device, precision, threads)
         self.checkpoint: checkpoint.Checkpoint | None = found
         self._set(found.load_model().to(where.device), found.tokenizer(), settings, where)
@@ -81,7 +85,7 @@ class Translator:
         self.search: Search = build(SEARCHES, search)
         self.beams = int(search.options.get("beam", 5)) if search.name == "beam" else 1
         self.forbidden = torch.tensor(tokenizer.forbidden(), device=where.device)
-        self.longest = min(LONGEST, model.longest or LONGEST)
+        self.longest = min(LONGEST + 1, model.longest or LONGEST + 1)  # with the end of sentence
 
     def translate(self, lines: Iterable[str], batch_tokens: int | None = None) -> list[str]:
         """The translation of each line, in order; a blank line comes back as it is."""

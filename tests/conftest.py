@@ -83,9 +83,16 @@ def run_nmt(
         cwd=cwd,
         input=stdin,
         capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent), "OMP_NUM_THREADS": "1"},
         check=False,
     )
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Toys are faster on one thread, above all on a busy machine."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

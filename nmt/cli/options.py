@@ -22,6 +22,7 @@ Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores
 
 def search_options(overrides: list[str]) -> dict[str, Any]:
     """`search.beam=4` and the like -> options of a search. Raises ConfigError for any other key."""
+    from nmt.choice import Choice
     from nmt.errors import ConfigError
     from nmt.strict_yaml import parse_yaml
 
@@ -31,5 +32,9 @@ def search_options(overrides: list[str]) -> dict[str, Any]:
         section, _, name = key.partition(".")
         if not equals or section != "search":
             raise ConfigError(f"-s {override}: expected search.KEY=VALUE; the model's other settings are fixed")
-        options[name or "name"] = parse_yaml(value, f"-s {override}")
+        parsed = parse_yaml(value, f"-s {override}")
+        try:
+            options.update({name: parsed} if name else {k: v for k, v in Choice.read(parsed).tree().items() if v})
+        except ValueError as error:
+            raise ConfigError(f"-s {override}: {error}") from None
     return options

@@ -70,6 +70,8 @@ def prepare(config: Config, fresh: bool, say: Say) -> Prepared:
     for corpus in (corpus for some in corpora.values() for corpus in some):
         for path in corpus.inputs():
             check_readable(path)
+            if not path.is_file():
+                raise DataError(f"{path}: must be a file on disk, since it is read more than once")
     with write_directory(run.prepared) as directory:
         manifest = _Preparation(config, directory, say).run(corpora, settings)
         text = json.dumps(manifest, indent=1, ensure_ascii=False)

@@ -36,7 +36,8 @@ class Position(nn.Module):
 class Sinusoidal(Position):
     """Sines and cosines of geometrically growing wavelengths (Vaswani et al. 2017, section 3.5), for any length.
 
-    Half the dimensions hold sines, the other half cosines: the paper's features in another order.
+    Half the dimensions hold sines, the other half cosines, of wavelengths from 2 pi to 10,000 * 2 pi inclusive, as in
+    tensor2tensor and the engines that follow it; the paper interleaves them and stops just short of the longest.
     """
 
     def __init__(self, dim: int) -> None:

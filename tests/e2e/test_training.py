@@ -539,21 +539,43 @@ def test_training_without_any_validation_set(tmp_path: Path):
     assert checkpoint.find(str(tmp_path / "run")).step == 6
 
 
-def test_the_first_of_several_validation_sets_decides(tmp_path: Path):
-    config = make_toy(tmp_path, train=300, steps=10, validate_every=5, metric="nll")
-    write(tmp_path / "other.src", ["p o n"]), write(tmp_path / "other.tgt", ["p o n"])
+def with_two_sets(directory: Path) -> Path:
+    config = make_toy(directory, train=300, steps=10, validate_every=5, metric="nll")
+    write(directory / "other.src", ["p o n"]), write(directory / "other.tgt", ["p o n"])
     tree = yaml.safe_load(config.read_text())
     tree["data"]["valid"] = {
         "main": {"name": "plain", "src": "valid.src", "tgt": "valid.tgt"},
         "other": {"name": "plain", "src": "other.src", "tgt": "other.tgt"},
     }
     config.write_text(yaml.safe_dump(tree))
+    return config
+
+
+def test_the_first_of_several_validation_sets_decides(tmp_path: Path):
+    config = with_two_sets(tmp_path)
     assert fit(config) == 0
     valid = rows(tmp_path / "run", "valid")
     assert [row["set"] for row in valid] == ["main", "other"] * 3
     best = max(-row["nll"] for row in valid if row["set"] == "main")
     assert checkpoint.find(str(tmp_path / "run")).score == best
     assert (tmp_path / "run" / "valid" / "other.step-00000010.en").exists()
+
+
+def test_a_stop_between_two_validation_sets_writes_no_row_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The first set was measured and written down already when the signal came."""
+    config, translate, lines = with_two_sets(tmp_path), Translator.translate, []
+
+    def interrupted(translator: Translator, sources: list[str], *more: Any) -> list[str]:
+        if sources == ["p o n"] and not lines:
+            lines.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+        return translate(translator, sources, *more)
+
+    monkeypatch.setattr(Translator, "translate", interrupted)
+    assert fit(config) == 130
+    assert fit(config) == 0
+    assert [row["set"] for row in rows(tmp_path / "run", "valid")] == ["main", "other"] * 3
+    assert log(tmp_path / "run").count("main at step 5:") == 1
 
 
 def test_a_validation_line_beyond_the_learned_positions_does_not_end_the_run(tmp_path: Path):

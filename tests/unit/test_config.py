@@ -280,6 +280,7 @@ WRONG_OPTIONS = [
     "tokenizer.vocab_size=0",
     "tokenizer.vocab_size=-5",
     "tokenizer.vocab_size=big",
+    "tokenizer.vocab_size=9999999999999",
     "tokenizer.joint=1",
     "train.optimizer.lr=-1",
     "train.optimizer.lr=.nan",

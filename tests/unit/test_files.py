@@ -123,6 +123,14 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
             assert str(path) in str(error.value)
 
 
+def test_a_name_that_the_system_refuses_to_look_at_is_one_error_too(tmp_path: Path) -> None:
+    """Too long a name, like a folder that one may not search, makes even asking whether a file exists fail."""
+    path = tmp_path / ("x" * 300)
+    for attempt in (check_readable, lambda p: list(read_lines(p)), check_writable):
+        with pytest.raises(NmtError, match="cannot be"):
+            attempt(path)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_no_permission_is_said(tmp_path: Path) -> None:
     (tmp_path / "secret").touch(mode=0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from nmt.choice import Range
 from nmt.data.formats.unit import Unit
 from nmt.errors import DataError
 
@@ -22,7 +23,7 @@ class Hub:
         tgt: str,
         config: str | None = None,
         split: str = "train",
-        files: str | list[str] | None = None,
+        files: str | Annotated[list[str], Range(ge=1)] | None = None,
         label: str = "",
     ) -> None:
         self.dataset, self.config, self.split = dataset, config, split
@@ -31,9 +32,13 @@ class Hub:
         self.label = label or dataset
 
     def read(self) -> Iterator[Unit]:
-        for number, row in enumerate(self._load()):
-            where = f"{self.dataset}[{self.split}] row {number}"
-            yield Unit(_field(row, self.src, where), (_field(row, self.tgt, where),), where)
+        number = 0
+        try:
+            for number, row in enumerate(self._load()):
+                where = f"{self.dataset}[{self.split}] row {number}"
+                yield Unit(_field(row, self.src, where), (_field(row, self.tgt, where),), where)
+        except UnicodeDecodeError as error:  # Arrow checks text only when it is looked at
+            raise DataError(f"{self.dataset}[{self.split}] after row {number}: is not UTF-8: {error.reason}") from None
 
     def _load(self) -> Any:
         import datasets
@@ -50,8 +55,12 @@ class Hub:
             return datasets.load_dataset(self.dataset, self.config, split=self.split, **options)
         except Exception as error:
             # datasets raises what its readers and the network raise; the user needs one line that names the set.
-            reason = str(error).strip().splitlines() or [type(error).__name__]
-            raise DataError(f"data set {self.dataset} (split {self.split}) cannot be loaded: {reason[0]}") from error
+            what = ", ".join(map(str, self.files)) or self.dataset
+            cause: BaseException = error
+            while cause.__cause__ is not None:  # the outermost only says that something went wrong
+                cause = cause.__cause__
+            reason = str(cause).strip().splitlines() or [type(cause).__name__]
+            raise DataError(f"data set {what} (split {self.split}) cannot be loaded: {reason[0]}") from None
 
     def inputs(self) -> list[Path]:
         return list(self.files)

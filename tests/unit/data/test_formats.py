@@ -227,10 +227,25 @@ def test_hub_faults_are_one_line_each(tmp_path: Path) -> None:
     assert "must be text, but is dict" in fault("hub", tmp_path, **{**options, "src": "translation"})
     assert "no such file" in fault("hub", tmp_path, **{**options, "files": "gone.json"})
     assert "test" in fault("hub", tmp_path, **{**options, "split": "test"})
-    write(tmp_path / "broken.json", '{"en": "a"\n{{{')
-    assert "cannot be loaded" in fault("hub", tmp_path, **{**options, "files": "broken.json"})
-    write(tmp_path / "broken.parquet", "no parquet")
-    assert "cannot be loaded" in fault("hub", tmp_path, **{**options, "dataset": "parquet", "files": "broken.parquet"})
+
+
+@pytest.mark.usefixtures("hub_cache")
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("json", '{"en": "a"\n{{{'),
+        ("json", b'{"en": "caf\xe9", "de": "x"}\n'),
+        ("parquet", "none"),
+        ("csv", b"en,de\n\xe9,x\n"),
+    ],
+    ids=["json syntax", "json bytes", "parquet", "csv bytes"],
+)
+def test_hub_names_the_file_that_cannot_be_read_and_why(tmp_path: Path, kind: str, content: str | bytes) -> None:
+    """Case 5. `datasets` by itself says "An error occurred while generating the dataset"."""
+    path = write(tmp_path / f"broken.{kind}", content)
+    message = fault("hub", tmp_path, dataset=kind, files=path.name, src="en", tgt="de")
+    assert str(path) in message
+    assert "while generating the dataset" not in message
 
 
 @pytest.mark.usefixtures("hub_cache")

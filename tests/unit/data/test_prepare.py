@@ -472,6 +472,13 @@ def test_a_file_in_the_way_of_the_run_directory_is_refused(place: Place) -> None
             place.prepare(f"run_dir={path}")
 
 
+def test_a_run_directory_that_the_system_refuses_to_look_at_is_one_error(place: Place) -> None:
+    """Case 15: too long a name, like a folder that one may not search."""
+    for path in (place.directory / ("x" * 300), place.directory / ("x" * 300) / "run"):
+        with place.unchanged(), pytest.raises(NmtError, match=r"run_dir .*cannot be written"):
+            place.prepare(f"run_dir={path}")
+
+
 def test_two_processes_do_not_prepare_one_run(place: Place) -> None:
     """Each that comes later is refused, and leaves the first one's lock alone."""
     with place.run.claimed("preparing data"):
