@@ -25,8 +25,7 @@ def plan() -> list[list[set[str]]]:
 
     `a, b -> c | d, e` is [[{a, b}], [{c}, {d, e}]], with an arrow of one character.
     """
-    drawings = re.findall(r"`([^`]*→[^`]*)`", README.read_text("utf-8"))
-    (drawing,) = [text for text in drawings if "data | model" in text]
+    (drawing,) = re.findall(r"^`([^`]*data \| model[^`]*)`$", README.read_text("utf-8"), re.M)  # a paragraph of its own
     return [[set(re.findall(r"\w+", group)) for group in stage.split("|")] for stage in drawing.split("→")]
 
 
