@@ -115,7 +115,12 @@ def write_file(path: str | Path, overwrite: bool = True) -> Iterator[IO[bytes]]:
 def check_writable(path: str | Path, overwrite: bool = True) -> None:
     """Raises NmtError if a file could not be written there."""
     path = Path(path)
-    # os.path answers where a Path method would raise: names too long, directories that may not be searched.
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # what is in the way is said below
+    except OSError as error:  # a name too long, a directory that may not be searched
+        raise NmtError(f"{path}: cannot be written: {error.strerror}") from None
     if os.path.isdir(path):
         raise NmtError(f"{path}: is a directory, expected a file to write")
     if os.path.isfile(path) and not overwrite:

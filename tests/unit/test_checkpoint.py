@@ -56,7 +56,8 @@ def save(tmp_path: Path, tokenizer_directory: Path):
         settings = more.get("config") or config()
         model = more.get("model") or model_of(settings, seed=step)
         directory = Run(tmp_path).checkpoints / (f"step-{step:08d}" + (".average" if averaged else ""))
-        state = {"step": step, "score": score, "averaged": averaged, "train": {"snapshots": more.get("snapshots", [])}}
+        train = {"snapshots": more.get("snapshots", [])}
+        state = {"step": step, "score": score, "metric": "bleu", "averaged": averaged, "train": train}
         checkpoint.save(directory, model, more.get("optimizer"), state, settings, tokenizer_directory)
         return checkpoint.open_checkpoint(directory)
 

@@ -38,7 +38,7 @@ class Hub:
                 where = f"{self.dataset}[{self.split}] row {number}"
                 yield Unit(_field(row, self.src, where), (_field(row, self.tgt, where),), where)
         except UnicodeDecodeError as error:  # Arrow checks text only when it is looked at
-            raise DataError(f"{self.dataset}[{self.split}] after row {number}: is not UTF-8: {error.reason}") from None
+            raise DataError(f"{self._what()} after row {number}: is not UTF-8: {error.reason}") from None
 
     def _load(self) -> Any:
         import datasets
@@ -55,12 +55,14 @@ class Hub:
             return datasets.load_dataset(self.dataset, self.config, split=self.split, **options)
         except Exception as error:
             # datasets raises what its readers and the network raise; the user needs one line that names the set.
-            what = ", ".join(map(str, self.files)) or self.dataset
             cause: BaseException = error
             while cause.__cause__ is not None:  # the outermost only says that something went wrong
                 cause = cause.__cause__
             reason = str(cause).strip().splitlines() or [type(cause).__name__]
-            raise DataError(f"data set {what} (split {self.split}) cannot be loaded: {reason[0]}") from None
+            raise DataError(f"data set {self._what()} (split {self.split}) cannot be loaded: {reason[0]}") from None
+
+    def _what(self) -> str:
+        return ", ".join(map(str, self.files)) or self.dataset
 
     def inputs(self) -> list[Path]:
         return list(self.files)
