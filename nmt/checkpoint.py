@@ -129,12 +129,12 @@ def last(checkpoints: list[Checkpoint]) -> Checkpoint | None:
 
 
 def by_score(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
-    """Best first; a tie keeps the earlier first. Without any score, the newest first.
+    """Best first; of equal scores the lower nll first, then the earlier. Without any score, the newest first.
 
     Scores of another metric than the newest checkpoint's do not count.
     """
     scored = [c for c in checkpoints if c.score is not None and c.state["metric"] == checkpoints[-1].state["metric"]]
-    return sorted(scored, key=lambda c: -(c.score or 0.0)) if scored else checkpoints[::-1]
+    return sorted(scored, key=lambda c: (-(c.score or 0.0), c.state.get("nll", 0.0))) if scored else checkpoints[::-1]
 
 
 def find(model: str) -> Checkpoint:

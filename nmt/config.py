@@ -22,6 +22,7 @@ from nmt.errors import ConfigError
 from nmt.files import open_bytes
 from nmt.strict_yaml import KeyPath, dotted, parse_yaml
 
+DEFAULT_METRICS = ("bleu", "chrf")
 STRICT = {"extra": "forbid", "strict": True}
 
 
@@ -118,7 +119,7 @@ class Config:
     train: Train
     search: Choice = _choice("beam")
     metrics: Annotated[dict[str, dict[str, Any]], "bleu, chrf, ter, each with its options"] = field(
-        default_factory=lambda: {"bleu": {}, "chrf": {}}
+        default_factory=lambda: {name: {} for name in DEFAULT_METRICS}
     )
 
     def tree(self) -> dict[str, Any]:
@@ -323,7 +324,9 @@ def _override(source: Source, override: str) -> None:
         child, path = _child(parent, part, path, at)
         if child is None or isinstance(child, str):
             # `-s search.beam=8` where the config says nothing, or just `search: beam`.
-            child = {} if child is None or path[:2] == ("data", "filters") else {"name": child}
+            child = {"name": child} if child is not None and path[:2] != ("data", "filters") else {}
+            if path == ("metrics",):  # the others of the default metrics stay
+                child = {name: {} for name in DEFAULT_METRICS}
             parent[path[-1]] = child
             source.places[path] = at
         parent = child

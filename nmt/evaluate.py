@@ -12,9 +12,10 @@ from nmt.checkpoint import Checkpoint
 from nmt.choice import Choice, build
 from nmt.config import Config
 from nmt.data.prepare import open_prepared, read_set
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, NmtError
 from nmt.files import read_lines, write_file
 from nmt.metrics import METRICS, Metric, Score
+from nmt.progress import say
 from nmt.run import Run
 from nmt.translate import Translator
 
@@ -160,7 +161,10 @@ def run(request: Request) -> list[Result]:
         translator = Translator(model, request.device, request.precision, request.threads, request.search)
         for test in sets:
             results.append(evaluate(translator, chosen, test, metrics))
-            keep(results[-1], chosen, translator.settings, config.tgt_lang)
+            try:
+                keep(results[-1], chosen, translator.settings, config.tgt_lang)
+            except (NmtError, OSError) as error:  # a run that may only be read still has a score
+                say(f"warning: the translations are not kept in the run: {error}")
     for path in request.hyps:
         for test in _sets(request, found[0] if found else None):
             results.append(evaluate_file(path, test, _metrics(request, first)))

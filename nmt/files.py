@@ -87,8 +87,11 @@ def write_file(path: str | Path, overwrite: bool = True) -> Iterator[IO[bytes]]:
     directly, since it cannot be replaced.
     """
     if str(path) == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        try:
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        except OSError as error:
+            raise NmtError(f"stdout: cannot be written: {error.strerror}") from None
         return
     path = Path(path)
     check_writable(path, overwrite)
@@ -110,6 +113,15 @@ def write_file(path: str | Path, overwrite: bool = True) -> Iterator[IO[bytes]]:
         raise NmtError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def append_line(path: Path, line: str) -> None:
+    """Adds a line to a log. Raises NmtError when the disk refuses."""
+    try:
+        with open(path, "a", encoding="utf-8") as stream:
+            stream.write(line + "\n")
+    except OSError as error:
+        raise NmtError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def check_writable(path: str | Path, overwrite: bool = True) -> None:
@@ -179,7 +191,10 @@ def remove_directory(path: Path) -> None:
 def remove_leftovers(directory: Path) -> None:
     """Deletes what a killed process left half-written, or half deleted, anywhere in `directory`."""
     for path in list(directory.rglob(".*.tmp")):
-        if path.is_dir():
+        replaced = path.parent / path.name.removeprefix(".").rsplit(".", 3)[0]
+        if path.name.endswith(".old.tmp") and not replaced.exists():
+            os.replace(path, replaced)  # its process died between moving the old one away and the new one in
+        elif path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
@@ -198,10 +213,13 @@ def locked(path: Path, what: str) -> Iterator[None]:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             stream.seek(0)
-            owner = stream.read().strip() or "?"
-            raise NmtError(f"{path.parent}: process {owner} is {what} here; wait for it or stop it") from None
+            owner = stream.read().strip() or "another process is at work"
+            raise NmtError(f"{path.parent}: {owner} here; wait for it or stop it") from None
         stream.seek(0)
         stream.truncate()
-        stream.write(f"{os.getpid()}\n")
+        stream.write(f"process {os.getpid()} is {what}\n")
         stream.flush()
-        yield
+        try:
+            yield
+        finally:
+            stream.truncate(0)

@@ -15,6 +15,13 @@ from nmt.errors import ConfigError
 
 # sacrebleu's 13a splits at spaces and punctuation, so these languages need a tokenizer of their own.
 TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+ALIASES = {"zho": "zh", "chi": "zh", "cmn": "zh", "yue": "zh", "cn": "zh", "jpn": "ja", "kor": "ko"}
+
+
+def language_of(code: str) -> str:
+    """The language of a code like zh, zh-CN, zho_Hans or cmn, two letters for those of TOKENIZERS."""
+    language = code.replace("_", "-").split("-")[0].lower()
+    return ALIASES.get(language, language)
 
 
 @dataclass(frozen=True)
@@ -45,14 +52,14 @@ class _Sacrebleu:
 
 def bleu(tgt_lang: str, *, tokenize: str = "auto", lowercase: bool = False) -> Metric:
     """BLEU (Papineni et al. 2002; Post 2018); the tokenizer follows the target language unless it is named."""
-    language = tgt_lang.replace("_", "-").split("-")[0].lower()
+    language = language_of(tgt_lang)
     chosen = TOKENIZERS.get(language, "13a") if tokenize == "auto" else tokenize
     try:
         return _Sacrebleu("bleu", BLEU(tokenize=chosen, lowercase=lowercase))
-    except (ImportError, RuntimeError) as error:
+    except (ImportError, RuntimeError, OSError) as error:
         raise ConfigError(
             f"metrics.bleu: the tokenizer {chosen} for `{tgt_lang}` needs more packages: "
-            f"pip install 'sacrebleu[{language}]' ({str(error).strip().splitlines()[0]})"
+            f"pip install 'sacrebleu[{chosen.split('-')[0]}]' ({str(error).strip().splitlines()[0]})"
         ) from None
     except (KeyError, ValueError):
         known = ", ".join(sorted(BLEU.TOKENIZERS))
@@ -72,7 +79,7 @@ def ter(
     case_sensitive: bool = False,
 ) -> Metric:
     """Translation edit rate (Snover et al. 2006): lower is better. asian_support auto: for zh, ja and ko."""
-    asian = tgt_lang[:2].lower() in TOKENIZERS if asian_support == "auto" else asian_support
+    asian = language_of(tgt_lang) in TOKENIZERS if asian_support == "auto" else asian_support
     metric = TER(normalized=normalized or asian, asian_support=asian, case_sensitive=case_sensitive)
     return _Sacrebleu("ter", metric)
 

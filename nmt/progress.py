@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
+from nmt.files import append_line
+
 T = TypeVar("T")
 
 
@@ -38,8 +40,7 @@ class TrainingProgress:
             )
 
     def line(self, message: str) -> None:
-        with open(self.log, "a", encoding="utf-8") as stream:
-            stream.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} {message}\n")
+        append_line(self.log, f"{datetime.now():%Y-%m-%d %H:%M:%S} {message}")
         say(message)
 
     def at(self, share: float, postfix: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -23,7 +24,7 @@ class TrainState:
     epoch: int = 0
     window: int = 0
     batch: int = 0  # the next batch of the window
-    best: float | None = None  # score of the best checkpoint, larger is better
+    best: list[float] | None = None  # the best so far: its score, larger is better, and its -nll, which parts equals
     stale: int = 0  # validations since then, for patience
     validated: int = 0  # the step of the last validation
     seconds: float = 0.0  # spent in earlier processes
@@ -67,39 +68,34 @@ def resume(
         state.window = state.batch = 0
     if found.state["metric"] != config.train.metric:  # the best so far was measured in another unit
         state.best, state.stale = None, 0
-    if not state.finished:  # what a finished run has written stays
-        cut(paths.metrics, state.metrics_bytes)
-        cut(paths.log, state.log_bytes)
+    cut(paths.metrics, state.metrics_bytes)
+    cut(paths.log, state.log_bytes)
     return state, differences
 
 
 def _differences(found: checkpoint.Checkpoint, config: Config, where: Runtime, data: str) -> list[str]:
     """What changed since a checkpoint. Raises CheckpointError if its weights or moments are of no use any more."""
     old, new = found.config().tree(), config.tree()
-    fixed = [
-        f"model.{key}: {old['model'].get(key)} -> {v}" for key, v in new["model"].items() if old["model"].get(key) != v
-    ]
+    free = ("dropout", "attention_dropout", "activation_dropout")  # have no weights of their own
+    settings = _changes(old["model"], new["model"], "model.")
+    fixed = [change for key, change in settings.items() if key not in free]
     if old["train"]["optimizer"]["name"] != new["train"]["optimizer"]["name"]:
-        fixed.append(f"train.optimizer: {old['train']['optimizer']['name']} -> {new['train']['optimizer']['name']}")
+        fixed.append(_changes(old["train"], new["train"], "train.")["optimizer"])
     if fixed:
         raise CheckpointError(
             f"{found.directory}: does not fit the config ({', '.join(fixed)}); "
             "undo the change, or train anew with --fresh"
         )
-    settings = [
-        f"train.{key}: {old['train'].get(key)} -> {value}"
-        for key, value in new["train"].items()
-        if old["train"].get(key) != value
-    ]
-    if old["seed"] != new["seed"]:
-        settings.append(f"seed: {old['seed']} -> {new['seed']}")
-    if found.state["data_digest"] != data:
-        settings.append(f"prepared data: {found.state['data_digest']} -> {data}")
-    then = found.state["environment"]
-    machine = [
-        f"{key}: {then.get(key)} -> {value}" for key, value in where.describe().items() if then.get(key) != value
-    ]
-    return settings + machine
+    top = [key for key in new if key not in ("model", "train", "data", "run_dir", "tokenizer")]
+    settings |= _changes(old["train"], new["train"], "train.")
+    settings |= _changes({key: old.get(key) for key in top}, {key: new[key] for key in top}, "")
+    settings |= _changes({"data": found.state["data_digest"]}, {"data": data}, "prepared ")
+    return [*settings.values(), *_changes(found.state["environment"], dict(where.describe()), "").values()]
+
+
+def _changes(old: dict[str, Any], new: dict[str, Any], prefix: str) -> dict[str, str]:
+    """What is not the same any more, by key."""
+    return {key: f"{prefix}{key}: {old.get(key)} -> {v}" for key, v in new.items() if old.get(key) != v}
 
 
 def start_anew(paths: Run) -> None:

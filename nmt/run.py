@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import NmtError
-from nmt.files import locked, remove_leftovers
+from nmt.files import append_line, locked, remove_leftovers
 
 
 class Run:
-    """The paths of one run. `prepared` marks the directory as ours: it is made first, and whole."""
+    """The paths of one run. `prepared` and `checkpoints` mark the directory as ours."""
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)
@@ -28,7 +28,7 @@ class Run:
 
     @property
     def exists(self) -> bool:
-        return os.path.isdir(self.prepared)
+        return os.path.isdir(self.prepared) or os.path.isdir(self.checkpoints)
 
     @contextlib.contextmanager
     def claimed(self, what: str) -> Iterator[None]:
@@ -71,8 +71,7 @@ class Record:
         self.path = path
 
     def append(self, kind: str, **values: Any) -> None:
-        with open(self.path, "a", encoding="utf-8") as stream:
-            stream.write(json.dumps({"kind": kind, **values}, ensure_ascii=False) + "\n")
+        append_line(self.path, json.dumps({"kind": kind, **values}, ensure_ascii=False))
 
     def read(self, kind: str | None = None) -> list[dict[str, Any]]:
         if not self.path.exists():

@@ -35,7 +35,7 @@ from nmt.run import Record, Run, cut, size
 from nmt.signals import Signals, Stop
 from nmt.strict_yaml import dump
 from nmt.tokenizer import Tokenizer
-from nmt.validate import Validation, ValidPairs
+from nmt.validate import Rank, Validation, ValidPairs
 
 
 class Pairs(Protocol):
@@ -173,19 +173,18 @@ class Trainer:
         """The end of a run always validates and saves, also the average of the last snapshots."""
         if self.state.validated != self.state.step:
             self.validate()
+        if self.saved != self.state.step:  # before the average: snapshots that no checkpoint names are deleted
+            self.save()
         if len(self.state.snapshots) > 1 and self.sets.valid:
-            if self.saved != self.state.step:  # writing the average deletes the snapshots that no checkpoint names
-                self.save()
             self._score_average()
-        self.state.finished = True
-        self.save()
-        checkpoints = checkpoint.complete(self.paths)
-        best = checkpoint.by_score(checkpoints)[0]
+        best = checkpoint.by_score(checkpoint.complete(self.paths))[0]
         score = "" if best.score is None else f" ({self.settings.metric} {abs(best.score):.2f})"
         self.progress.line(
             f"done at step {self.state.step} ({self._limit_reached()}) after {self._clock() / 60:.1f} minutes; "
             f"best is {best.directory}{score}"
         )
+        self.state.finished = True
+        self.save()  # with the line above in its log, which so survives being resumed
 
     def _limit_reached(self) -> str:
         settings, state = self.settings, self.state
@@ -337,9 +336,9 @@ class Trainer:
         if settings.average:
             checkpoint.save_snapshot(self.paths, state.step, self.model)
             state.snapshots = [*state.snapshots, state.step][-settings.average :]
-        better = score is not None and (state.best is None or score > state.best)
-        if better:
-            state.best, state.stale = score, 0
+        better = score is not None and (state.best is None or score > tuple(state.best))
+        if better and score is not None:
+            state.best, state.stale = list(score), 0
         elif score is not None:
             state.stale += 1
         self.log_started += time.monotonic() - paused
@@ -353,7 +352,7 @@ class Trainer:
         score = self._measure(averaged, len(self.state.snapshots))
         self._write(averaged, None, score, averaged=True)
 
-    def _measure(self, model: Transformer, averaged: int = 0) -> float | None:
+    def _measure(self, model: Transformer, averaged: int = 0) -> Rank | None:
         """Scores a model on the validation sets; broken off by a signal, it leaves no trace in the logs."""
         before = size(self.paths.metrics), size(self.paths.log)
         try:
@@ -366,7 +365,7 @@ class Trainer:
 
     # --- saving and resuming ---
 
-    def save(self, score: float | None = None) -> None:
+    def save(self, score: Rank | None = None) -> None:
         self._check_finite()
         self._collect()
         self.state.metrics_bytes, self.state.log_bytes = size(self.paths.metrics), size(self.paths.log)
@@ -377,7 +376,7 @@ class Trainer:
         self.log_started = time.monotonic()  # the speed of training is that of training
 
     def _write(
-        self, model: Transformer, optimizer: torch.optim.Optimizer | None, score: float | None, averaged: bool
+        self, model: Transformer, optimizer: torch.optim.Optimizer | None, score: Rank | None, averaged: bool
     ) -> None:
         state = dataclasses.asdict(self.state)
         state["seconds"] = self._clock()
@@ -388,7 +387,8 @@ class Trainer:
             optimizer,
             {
                 "step": self.state.step,
-                "score": score,
+                "score": score and score[0],
+                "nll": score and -score[1],
                 "metric": self.settings.metric,
                 "averaged": averaged,
                 "train": state,

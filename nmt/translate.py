@@ -28,8 +28,8 @@ BLOCK = 20_000  # lines that are sorted by length and translated together
 def _replace(settings: Choice, options: dict[str, Any]) -> Choice:
     """A search with some options replaced; another search keeps the options that it has too."""
     name = options.get("name", settings.name)
-    shared = options_of(SEARCHES[name]) if name in SEARCHES else {}
-    return Choice.read({**{k: v for k, v in settings.options.items() if k in shared}, **options, "name": name})
+    shared = options_of(SEARCHES[name]) if isinstance(name, str) and name in SEARCHES else {}
+    return Choice.read({**{k: v for k, v in settings.options.items() if k in shared}, **options, "name": str(name)})
 
 
 @dataclass
@@ -89,6 +89,8 @@ class Translator:
 
     def translate(self, lines: Iterable[str], batch_tokens: int | None = None) -> list[str]:
         """The translation of each line, in order; a blank line comes back as it is."""
+        if isinstance(lines, str):
+            raise TypeError("`lines` must be a list of lines, but is one string instead")
         return [translation.text for translation in self.stream(lines, batch_tokens)]
 
     def stream(

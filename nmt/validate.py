@@ -21,6 +21,8 @@ from nmt.score import log_probs
 from nmt.tokenizer import Tokenizer
 from nmt.translate import Translator
 
+Rank = tuple[float, float]  # the deciding score, larger is better, and -nll, which parts models of equal score
+
 
 class ValidPairs(Protocol):
     """A validation set: ids for the loss, text as it was read for the metrics."""
@@ -53,8 +55,8 @@ class Validation:
             for metric in self.metrics:
                 metric(references, [references])
 
-    def score(self, model: Transformer, step: int, averaged: int = 0) -> float | None:
-        """Measures a model on all sets and records it; returns the deciding score, larger is better.
+    def score(self, model: Transformer, step: int, averaged: int = 0) -> Rank | None:
+        """Measures a model on all sets and records it; returns its rank, larger is better.
 
         `averaged` is the number of snapshots that the model is the mean of. None when there is no set.
         """
@@ -64,17 +66,17 @@ class Validation:
         rows = [self._measure(translator, name, pairs, step, averaged) for name, pairs in self.sets.items()]
         return self._decide(rows[0]) if rows else None
 
-    def recorded(self, step: int) -> float | None:
-        """The deciding score that was recorded at a step."""
+    def recorded(self, step: int) -> Rank | None:
+        """The rank that was recorded at a step."""
         first = next(iter(self.sets), None)
         for row in reversed(Record(self.run.metrics).read("valid")):
             if row["step"] == step and row["set"] == first and not row["averaged"]:
                 return self._decide(row)
         return None
 
-    def _decide(self, row: dict[str, Any]) -> float:
+    def _decide(self, row: dict[str, Any]) -> Rank:
         value = float(row[self.deciding])
-        return -value if self.deciding in LOWER_IS_BETTER else value
+        return -value if self.deciding in LOWER_IS_BETTER else value, -float(row["nll"])
 
     def _measure(
         self, translator: Translator, name: str, pairs: ValidPairs, step: int, averaged: int

@@ -90,6 +90,11 @@ def _cross_checks(config: Config, source: Source) -> list[str]:
             for name in sets
             if not re.fullmatch(r"\w[\w-]*(\.[\w-]+)*", name)
         ]
+    if not re.fullmatch(r"[\w-]+", config.tgt_lang):
+        found.append(
+            f"{source.place(('tgt_lang',))}: `tgt_lang` must be a language code like de or zh-CN, "
+            f"but is {config.tgt_lang!r} instead"
+        )
     for name, options in config.metrics.items():
         try:
             METRICS[name](config.tgt_lang, **options)

@@ -50,8 +50,8 @@ def main() -> None:
     """Runs the command line; exit code 0 done, 1 our bug, 2 the user's mistake, 130 and 143 after signals."""
     for number in (signal.SIGINT, signal.SIGTERM):  # as an exception, so that half-written files are cleared away
         signal.signal(number, _terminate)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
+        stream.reconfigure(encoding="utf-8", errors=errors)  # type: ignore[union-attr]
     try:
         app()
     except NmtError as error:

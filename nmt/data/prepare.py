@@ -23,6 +23,7 @@ from nmt.run import Run
 from nmt.tokenizer import Tokenizer
 
 MANIFEST = "manifest.json"
+REDO = "redo it with `nmt prepare CONFIG --fresh`"
 FORMAT = 1
 SAMPLE = 1_000_000  # pairs that the tokenizer is trained on, at most
 CHUNK = 2_000  # pairs encoded at a time
@@ -37,10 +38,16 @@ class Prepared:
     manifest: dict[str, Any]
 
     def tokenizer(self) -> Tokenizer:
-        return Tokenizer.load(self.directory)
+        found = Tokenizer.load(self.directory)
+        if found.digest() != self.manifest["tokenizer"]:
+            raise DataError(f"{self.directory}: its tokenizer is not the one that it was prepared with; {REDO}")
+        return found
 
     def train(self) -> Store:
-        return Store(self.directory / "train.arrow")
+        path = self.directory / "train.arrow"
+        if sha256(path)[:12] != self.digest():
+            raise DataError(f"{path}: its content is not what was written (wrong checksum); {REDO}")
+        return Store(path)
 
     def valid(self) -> dict[str, Store]:
         """The validation sets by name, in the config's order; sets without a line are left out."""

@@ -58,6 +58,7 @@ def save(tmp_path: Path, tokenizer_directory: Path):
         directory = Run(tmp_path).checkpoints / (f"step-{step:08d}" + (".average" if averaged else ""))
         train = {"snapshots": more.get("snapshots", [])}
         state = {"step": step, "score": score, "metric": "bleu", "averaged": averaged, "train": train}
+        state["nll"] = more.get("nll", 0.0)
         checkpoint.save(directory, model, more.get("optimizer"), state, settings, tokenizer_directory)
         return checkpoint.open_checkpoint(directory)
 
@@ -229,6 +230,13 @@ def test_a_save_that_fails_leaves_the_old_checkpoint_and_nothing_else(save, tmp_
 
 
 # --- last, best, kept ---
+
+
+def test_of_equal_scores_the_lower_nll_is_the_best(save, tmp_path: Path):
+    """Early in a run BLEU may be 0.00 for long, while the model learns."""
+    for step, nll in [(1, 4.7), (2, 3.9), (3, 4.1)]:
+        save(step, 0.0, nll=nll)
+    assert checkpoint.find(str(tmp_path)).step == 2
 
 
 def test_last_and_best(save, tmp_path: Path):

@@ -273,11 +273,11 @@ def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(tmp_path: Pa
 def test_a_lock_is_held_by_one_and_names_its_holder(tmp_path: Path) -> None:
     lock = tmp_path / ".lock"
     with locked(lock, "training"):
-        busy = pytest.raises(NmtError, match=f"process {os.getpid()} is preparing data here")
+        busy = pytest.raises(NmtError, match=f"process {os.getpid()} is training here")
         with busy, locked(lock, "preparing data"):
             pytest.fail("two hold the lock")
     with locked(lock, "training"):
-        assert lock.read_text() == f"{os.getpid()}\n"
+        assert lock.read_text() == f"process {os.getpid()} is training\n"
 
 
 def test_a_digest_is_that_of_the_bytes(tmp_path: Path) -> None:

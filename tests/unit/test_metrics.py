@@ -90,3 +90,13 @@ def test_ter_is_the_one_of_the_metrics_that_falls():
 def test_ter_in_chinese_counts_characters():
     """One of four characters is wrong; without the support for Chinese it would be one of one word."""
     assert ter("zh")(["我有一猫"], [["我有二猫"]]).value == pytest.approx(25.0)
+
+
+@pytest.mark.parametrize("code", ["zh", "zh-CN", "zho_Hans", "cmn", "yue"])
+def test_chinese_is_chinese_by_any_code(code: str):
+    """Case 58: never 13a in silence."""
+    assert "tok:zh" in METRICS["bleu"](code)(["我有一只猫。"], [["我有一只猫。"]]).signature
+
+
+def test_javanese_is_not_japanese():
+    assert "asian:no" in METRICS["ter"]("jav")(["a b"], [["a b"]]).signature

@@ -48,6 +48,8 @@ class Hub:
         for file in self.files:
             if not file.is_file():
                 raise DataError(f"{file}: no such file")
+        if self.dataset in ("json", "csv", "parquet") and not self.files:
+            raise DataError(f"a hub corpus of {self.dataset} files needs the option `files`")
         options: dict[str, Any] = {"data_files": [str(file) for file in self.files]} if self.files else {}
         if self.dataset == "csv":  # cells are text, also those that say NA or 007
             options |= {"converters": {self.src[0]: str, self.tgt[0]: str}, "keep_default_na": False}
