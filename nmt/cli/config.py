@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from nmt.cli.options import end_with_the_reader
+
 PACKAGE = Path(__file__).parent.parent
 
 
@@ -14,6 +16,8 @@ def config(name: Annotated[str, typer.Argument(metavar="NAME", help="demo, multi
     """Print a config that comes with the program, to start your own from."""
     from nmt.choice import did_you_mean
     from nmt.errors import ConfigError
+
+    end_with_the_reader()
 
     # A wheel carries the configs inside the package; in a checkout they lie beside it.
     directory = next(d for d in (PACKAGE / "configs", PACKAGE.parent / "configs") if d.is_dir())

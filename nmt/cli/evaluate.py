@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Device, Precision, SearchOverrides, Threads, search_options
+from nmt.cli.options import Device, Precision, SearchOverrides, Threads, end_with_the_reader, search_options
 
 
 def evaluate(
@@ -31,6 +31,8 @@ def evaluate(
     import json
 
     from nmt.evaluate import Request, run
+
+    end_with_the_reader()
 
     request = Request(
         models=models or [],

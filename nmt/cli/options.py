@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,14 @@ SearchOverrides = Annotated[
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
 Precision = Annotated[str, typer.Option(help="auto (that of the training), fp32 or bf16.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores by default.")]
+
+
+def end_with_the_reader() -> None:
+    """For commands whose results go to stdout: a reader that has gone (| head) ends them, as it ends any Unix tool.
+
+    Not for training: it writes to stderr only, and must not die of a closed log.
+    """
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
 def search_options(overrides: list[str]) -> dict[str, Any]:

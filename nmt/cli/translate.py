@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Device, Precision, SearchOverrides, Threads, search_options
+from nmt.cli.options import Device, Precision, SearchOverrides, Threads, end_with_the_reader, search_options
 
 
 def translate(
@@ -34,8 +33,7 @@ def translate(
     from nmt.progress import bar
     from nmt.translate import Translator
 
-    # A reader that has gone (| head) ends this quietly, as it ends any Unix tool.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    end_with_the_reader()
     search = search_options(overrides or [])
     if greedy and beam is not None:
         raise NmtError("--greedy and --beam exclude each other")
