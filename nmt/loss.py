@@ -27,9 +27,6 @@ class Sums:
     nll: Tensor  # negative log-likelihood, not smoothed, in nats, as a plain sum
     tokens: int  # real target tokens, end of sentence counted
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(self.loss + other.loss, self.nll + other.nll, self.tokens + other.tokens)
-
 
 class Objective(Protocol):
     def __call__(self, model: Transformer, batch: Batch, tokens_of_update: int) -> Sums: ...

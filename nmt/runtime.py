@@ -1,6 +1,6 @@
 """The one switch between devices: which device and precision a run uses, its threads, its random numbers.
 
-What is only fast on a CPU (cheap dropout, attention in fp32) lives here too, so that the model reads the same
+What is only fast on a CPU (cheap dropout, plain attention) lives here too, so that the model reads the same
 everywhere and runs stock kernels on CUDA.
 """
 
