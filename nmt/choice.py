@@ -90,14 +90,17 @@ def options_of(constructor: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def problems(table: Table, choice: Choice) -> list[tuple[str, str]]:
-    """What is wrong with a choice: the option, or nothing for the name, and a sentence. Empty if `build` would do."""
+def problems(table: Table, choice: Choice, also: Callable[..., Any] | None = None) -> list[tuple[str, str]]:
+    """What is wrong with a choice: the option, or nothing for the name, and a sentence. Empty if `build` would do.
+
+    `also` is a constructor whose options every choice of the table has besides its own.
+    """
     if choice.name not in table:
         return [("", f"`{choice.name}` is none of: {', '.join(table)}{did_you_mean(choice.name, table)}")]
     constructor = table[choice.name]
-    options = options_of(constructor)
-    function = constructor.__init__ if inspect.isclass(constructor) else constructor
-    hints = typing.get_type_hints(function, include_extras=True)
+    constructors = [constructor, *([also] if also else [])]
+    options = {key: option for one in constructors for key, option in options_of(one).items()}
+    hints = {key: hint for one in constructors for key, hint in _hints(one).items()}
     found = []
     for key, value in choice.options.items():
         if key not in options:
@@ -112,9 +115,14 @@ def problems(table: Table, choice: Choice) -> list[tuple[str, str]]:
     return found
 
 
-def resolve(table: Table, choice: Choice) -> Choice:
+def _hints(constructor: Callable[..., Any]) -> dict[str, Any]:
+    function = constructor.__init__ if inspect.isclass(constructor) else constructor
+    return typing.get_type_hints(function, include_extras=True)
+
+
+def resolve(table: Table, choice: Choice, also: Callable[..., Any] | None = None) -> Choice:
     """The same choice with every option written out. The choice must have no `problems`."""
-    options = options_of(table[choice.name])
+    options = options_of(table[choice.name]) | (options_of(also) if also else {})
     given = ((key, choice.options.get(key, parameter.default)) for key, parameter in options.items())
     filled = {key: list(value) if isinstance(value, tuple) else value for key, value in given}  # as YAML has it
     return Choice(choice.name, filled)

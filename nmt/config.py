@@ -34,7 +34,7 @@ def _choice(name: str, **options: Any) -> Any:
 class Data:
     __pydantic_config__ = STRICT
     root: Annotated[str, "where relative corpus paths start"] = "."
-    train: Annotated[list[Choice], "one or several corpora: plain, tsv, hub or demo"]
+    train: Annotated[list[Choice], "one or several corpora"]
     valid: Annotated[dict[str, Choice], "one corpus, or names to corpora; the first decides best"] = field(
         default_factory=dict
     )
@@ -42,7 +42,8 @@ class Data:
         default_factory=dict
     )
     filters: Annotated[
-        dict[str, Any], "by filter, `keep` turns one off; they drop pairs of train, never of valid or test"
+        dict[str, Any],
+        "by filter: drop, keep, or options; they drop pairs of train, never of valid or test",
     ] = field(default_factory=dict)
 
 
@@ -90,6 +91,7 @@ class Train:
     schedule: Annotated[Choice, "of the learning rate: inverse_sqrt, cosine or linear"] = _choice("inverse_sqrt")
     label_smoothing: Rate = 0.1
     objective: Choice = _choice("cross_entropy")
+    subword_sampling: Annotated[Choice, "subwords drawn anew in every epoch"] = _choice("none")
     clip_norm: Annotated[float, Range(ge=0), "largest norm of the gradient; 0: no limit"] = 1.0
     device: Annotated[str, "auto, cpu, cuda, cuda:1 or mps"] = "auto"
     threads: Annotated[Literal["auto"] | Count, "CPU threads; auto: the cores of this process"] = "auto"
@@ -193,9 +195,20 @@ def load(file: str | Path, overrides: list[str] | tuple[str, ...] = ()) -> tuple
     if not isinstance(tree, dict):
         raise ConfigError(f"{file}: expected a mapping of settings at the top of the file")
     source = Source(str(file), tree, places)
+    _list_corpora(source)
     for override in overrides:
         _override(source, override)
+        _list_corpora(source)
     return _validate(source), source
+
+
+def _list_corpora(source: Source) -> None:
+    """A single training corpus may stand without a list around it."""
+    data = source.tree.get("data")
+    if isinstance(data, dict) and isinstance(data.get("train"), (dict, str)):
+        data["train"] = [data["train"]]
+        moved = {(*p[:2], 0, *p[2:]): at for p, at in source.places.items() if p[:2] == ("data", "train")}
+        source.places.update(moved)
 
 
 def _validate(source: Source) -> Config:
@@ -213,8 +226,6 @@ def _validate(source: Source) -> Config:
             )
         elif valid is None:
             data.pop("valid", None)
-        if isinstance(data.get("train"), (dict, str)):
-            data["train"] = [data["train"]]
     try:
         # JSON mode is what lets strict types and mappings for dataclasses go together.
         config = pydantic.TypeAdapter(Config).validate_json(json.dumps(tree), strict=True)

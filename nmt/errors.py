@@ -12,6 +12,10 @@ class ConfigError(NmtError):
     """A config that cannot be used; its message may hold one problem a line."""
 
 
+class BusyError(NmtError):
+    """A run directory that another process is at work in."""
+
+
 class DataError(NmtError):
     """Text that cannot be read, paired or used."""
 

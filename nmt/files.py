@@ -6,70 +6,130 @@ carriage returns, and that shifts one side of a parallel corpus against the othe
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import contextlib
 import fcntl
 import gzip
 import hashlib
+import lzma
 import os
 import shutil
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, cast
 
-from nmt.errors import DataError, NmtError
+from nmt.errors import BusyError, DataError, NmtError
 
-GZIP_MAGIC = b"\x1f\x8b"
+BLOCK = 1 << 20  # bytes asked for at a time
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """Yields the lines of a UTF-8 file without their ends; `-` is stdin; gzip is recognised by content.
+    """Yields the lines of a UTF-8 file without their ends; packed files as `open_bytes` has them; `-` is stdin.
 
     A byte order mark at the start and the `\r` of a `\r\n` are no part of a line. A last line without `\n`
     counts as a line. Raises DataError for a file that is missing, a directory, unreadable or not UTF-8.
     """
     with open_bytes(path) as stream:
-        try:
-            for number, raw in enumerate(stream, 1):
-                if number == 1 and raw.startswith(codecs.BOM_UTF8):
-                    raw = raw[len(codecs.BOM_UTF8) :]
-                if raw.endswith(b"\n"):
-                    raw = raw[:-2] if raw.endswith(b"\r\n") else raw[:-1]
-                elif not raw:  # the file held a byte order mark and nothing else
-                    continue
-                try:
-                    yield raw.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise DataError(
-                        f"{path}:{number}: byte 0x{raw[error.start]:02x} at column {error.start + 1} is not UTF-8; "
-                        f"convert the file, for example: iconv -f latin1 -t utf-8"
-                    ) from None
-        except (zlib.error, EOFError, OSError) as error:
-            raise DataError(f"{path}: cannot be read to its end: {error}") from None
+        done = 0
+        for block in _whole_lines(stream):
+            if done == 0:
+                block = block.removeprefix(codecs.BOM_UTF8)
+            try:
+                text, fault = block.decode(), None
+            except UnicodeDecodeError as error:
+                text, fault = block[: block.rfind(b"\n", 0, error.start) + 1].decode(), error
+            lines = text.replace("\r\n", "\n").split("\n")
+            if not lines[-1]:  # what is after the last line's end is no line
+                lines.pop()
+            yield from lines
+            done += len(lines)
+            if fault:
+                raise DataError(_not_utf8(f"{path}:{done + 1}", fault))
+
+
+def _whole_lines(stream: BufferedIOBase) -> Iterator[bytes]:
+    """Blocks that end where a line ends. Lines that a pipe has sent do not wait for the block to fill up."""
+    parts: list[bytes] = []
+    while block := stream.read1(BLOCK):
+        if end := block.rfind(b"\n") + 1:
+            yield b"".join([*parts, block[:end]])
+            parts, block = [], block[end:]
+        parts.append(block)
+    if rest := b"".join(parts):
+        yield rest
+
+
+def _not_utf8(where: str, fault: UnicodeDecodeError) -> str:
+    block, start = fault.object, fault.start
+    column = start - block.rfind(b"\n", 0, start)
+    charset = "utf-16" if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
+    return (
+        f"{where}: byte 0x{block[start]:02x} at column {column} is not UTF-8; "
+        f"convert the file, for example: iconv -f {charset} -t utf-8"
+    )
+
+
+def _open_zstd(stream: BufferedIOBase) -> BufferedIOBase:
+    import pyarrow  # takes long to load, and few files are zstd
+
+    return BufferedReader(pyarrow.CompressedInputStream(stream, "zstd"))
+
+
+UNPACKERS: dict[bytes, Callable[[BufferedReader], BufferedIOBase]] = {
+    b"\x1f\x8b": lambda stream: gzip.GzipFile(fileobj=stream),
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+    b"BZh": bz2.BZ2File,
+    b"\x28\xb5\x2f\xfd": _open_zstd,
+}
 
 
 @contextlib.contextmanager
-def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked when they are gzip; `-` is stdin."""
-    if str(path) == "-":
-        yield sys.stdin.buffer
-        return
+def open_bytes(path: str | Path) -> Iterator[BufferedIOBase]:
+    """The bytes of a file, unpacked when its content is gzip, xz, bzip2 or zstd; `-` is stdin, taken as it is.
+
+    Raises DataError for what cannot be opened, and for what turns out to be cut off or damaged inside the block.
+    """
     try:
-        stream = open(path, "rb")  # noqa: SIM115 - closed below, once it is known what it holds
+        if str(path) == "-":
+            yield _stdin()
+        else:
+            with _open(path) as stream, _unpacked(stream) as content:
+                yield content
+    except (zlib.error, lzma.LZMAError, EOFError, OSError) as error:
+        raise DataError(f"{path}: cannot be read to its end: {error}") from None
+
+
+def _stdin() -> BufferedIOBase:
+    if sys.stdin is None or sys.stdin.closed:
+        raise DataError("stdin: is closed; pipe text into the command, or name a file")
+    return cast(BufferedIOBase, sys.stdin.buffer)
+
+
+def _open(path: str | Path) -> BufferedReader:
+    try:
+        return open(path, "rb")
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a directory, expected a file") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    with stream:
-        if stream.peek(2)[:2] == GZIP_MAGIC:
-            with gzip.open(stream) as unpacked:
-                yield cast(BinaryIO, unpacked)
-        else:
-            yield stream
+
+
+def _unpacked(stream: BufferedReader) -> BufferedIOBase:
+    start = stream.peek(max(map(len, UNPACKERS)))
+    unpack = next((unpack for magic, unpack in UNPACKERS.items() if start.startswith(magic)), None)
+    return unpack(stream) if unpack else stream
+
+
+def packed(path: Path) -> bool:
+    """Whether `open_bytes` would unpack a file."""
+    with _open(path) as stream:
+        return stream.peek(max(map(len, UNPACKERS))).startswith(tuple(UNPACKERS))
 
 
 def check_readable(path: str | Path) -> None:
@@ -205,16 +265,24 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def check_space(directory: Path, needed: int) -> None:
+    """Raises NmtError if less than `needed` bytes are free where a directory is, or is to be made."""
+    there = next(path for path in (directory, *directory.absolute().parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    if free < needed:
+        raise NmtError(f"{directory}: needs about {needed / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free there")
+
+
 @contextlib.contextmanager
 def locked(path: Path, what: str) -> Iterator[None]:
-    """Holds an exclusive lock; the kernel frees it when its owner dies. Raises NmtError when another holds it."""
+    """Holds an exclusive lock; the kernel frees it when its owner dies. Raises BusyError when another holds it."""
     with open(path, "a+") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             stream.seek(0)
             owner = stream.read().strip() or "another process is at work"
-            raise NmtError(f"{path.parent}: {owner} here; wait for it or stop it") from None
+            raise BusyError(f"{path.parent}: {owner} here; wait for it or stop it") from None
         stream.seek(0)
         stream.truncate()
         stream.write(f"process {os.getpid()} is {what}\n")

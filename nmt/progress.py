@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,11 +21,16 @@ def say(message: str) -> None:
     sys.stderr.flush()
 
 
-def bar(items: Iterable[T], what: str, unit: str, total: int | None = None) -> Iterator[T]:
-    """The items, with a bar if somebody can see it."""
-    yield from tqdm(
-        items, desc=what, unit=unit, total=total, file=sys.stderr, disable=not sys.stderr.isatty(), leave=False
-    )
+def bar(
+    items: Iterable[T], what: str, unit: str, total: int | None = None, count: Callable[[T], int] = lambda _: 1
+) -> Iterator[T]:
+    """The items, with a bar if somebody can see it; each moves it on by its `count` of units."""
+    with tqdm(
+        desc=what, unit=f" {unit}", total=total, file=sys.stderr, disable=not sys.stderr.isatty(), leave=False
+    ) as shown:
+        for item in items:
+            yield item
+            shown.update(count(item))
 
 
 class TrainingProgress:

@@ -21,7 +21,7 @@ import torch
 from nmt import checkpoint, optim, runtime
 from nmt.choice import Choice, build
 from nmt.config import Config
-from nmt.data import plan
+from nmt.data import filters, plan
 from nmt.data.batches import Batch, collate
 from nmt.errors import NmtError
 from nmt.files import write_file
@@ -38,23 +38,28 @@ from nmt.tokenizer import Tokenizer
 from nmt.validate import Rank, Validation, ValidPairs
 
 
-class Pairs(Protocol):
-    """Training pairs as ids, by number."""
-
-    def __len__(self) -> int: ...
-
-    def epoch(self, epoch: int) -> Pairs: ...
+class Epoch(Protocol):
+    """Training pairs as ids, by number, as they are seen in an epoch."""
 
     def lengths(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
 
     def ids(self, pairs: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]: ...
 
 
+class Pairs(Protocol):
+    """Training pairs."""
+
+    def __len__(self) -> int: ...
+
+    def epoch(self, epoch: int) -> Epoch: ...
+
+
 @dataclass
 class Sets:
-    """The data of a run: pairs to train on, validation sets by name, and the tokenizer's directory."""
+    """The data of a run: pairs to train on, by corpus, validation sets by name, and the tokenizer's directory."""
 
     train: Pairs
+    shares: list[plan.Share]
     valid: Mapping[str, ValidPairs]
     tokenizer: Tokenizer
     directory: Path
@@ -215,14 +220,17 @@ class Trainer:
     def epochs(self) -> float:
         """Passes over the training data, with fractions."""
         state = self.state
-        return state.epoch + (state.window + state.batch / len(self.specs)) / plan.windows(len(self.sets.train))
+        return state.epoch + (state.window + state.batch / len(self.specs)) / self._windows()
+
+    def _windows(self) -> int:
+        return plan.windows(plan.epoch_size(self.sets.shares, self.state.epoch))
 
     # --- one update ---
 
     def _plan(self) -> list[plan.BatchSpec]:
         """The batches of the window that the state is in."""
         state, seed, pairs = self.state, self.config.seed, self.sets.train
-        members = plan.window_pairs(len(pairs), seed, state.epoch, state.window)
+        members = plan.window_pairs(self.sets.shares, seed, state.epoch, state.window)
         lengths = pairs.epoch(state.epoch).lengths(members)
         return plan.plan_window(members, *lengths, self.settings.batch_tokens, seed, state.epoch, state.window)
 
@@ -237,7 +245,7 @@ class Trainer:
         state = self.state
         while state.batch >= len(self.specs):
             state.batch, state.window = 0, state.window + 1
-            if state.window >= plan.windows(len(self.sets.train)):
+            if state.window >= self._windows():
                 state.window, state.epoch = 0, state.epoch + 1
             self.specs = self._plan()
 
@@ -425,13 +433,23 @@ class Trainer:
 def train(config: Config, fresh: bool) -> int:
     """`nmt train`: prepares if needed, then trains or goes on training. Returns the exit code."""
     from nmt.data.prepare import prepare
+    from nmt.data.sampling import SAMPLINGS, sampled
     from nmt.progress import say
 
     paths = Run(config.run_dir)
     runtime.choose(config.train.device, config.train.precision, config.train.threads)  # says at once what is missing
+    prepared = prepare(config, fresh=False, say=say)
     with paths.claimed("training"):
-        prepared = prepare(config, fresh=False, say=say)
         if fresh:
             start_anew(paths)
-        sets = Sets(prepared.train(), prepared.valid(), prepared.tokenizer(), prepared.directory, prepared.digest())
+        tokenizer = prepared.tokenizer()
+        pairs = sampled(
+            prepared.train(),
+            tokenizer,
+            build(SAMPLINGS, config.train.subword_sampling),
+            config.seed,
+            filters.longest(config.data.filters),
+        )
+        shares = prepared.shares(config)
+        sets = Sets(pairs, shares, prepared.valid(), tokenizer, prepared.directory, prepared.digest())
         return fit(config, sets)

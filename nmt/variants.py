@@ -7,13 +7,16 @@ import inspect
 import json
 import re
 import typing
+from collections.abc import Callable
 from typing import Any
 
 from nmt import config as schema
-from nmt.choice import Choice, Table, describe, options_of, problems, resolve
+from nmt.choice import Choice, Table, build, describe, options_of, problems, resolve
 from nmt.config import Config, Source
 from nmt.data import filters
+from nmt.data.corpora import CorpusOptions
 from nmt.data.formats import FORMATS
+from nmt.data.sampling import SAMPLINGS
 from nmt.errors import ConfigError
 from nmt.loss import OBJECTIVES
 from nmt.metrics import METRICS
@@ -30,6 +33,7 @@ TABLES: dict[tuple[str, ...], Table] = {
     ("train", "optimizer"): OPTIMIZERS,
     ("train", "schedule"): SCHEDULES,
     ("train", "objective"): OBJECTIVES,
+    ("train", "subword_sampling"): SAMPLINGS,
     ("search",): SEARCHES,
 }
 
@@ -45,13 +49,17 @@ def load(file: str, overrides: list[str] | tuple[str, ...] = ()) -> Config:
         parent = getattr(config, path[0]) if len(path) == 2 else config
         setattr(parent, path[-1], _checked(table, getattr(parent, path[-1]), path, source, found))
     data = config.data
-    data.train = [_checked(FORMATS, choice, ("data", "train", i), source, found) for i, choice in enumerate(data.train)]
+    data.train = [_corpus(choice, ("data", "train", i), source, found) for i, choice in enumerate(data.train)]
     for key in ("valid", "test"):
         sets = getattr(data, key)
-        checked = {name: _checked(FORMATS, c, ("data", key, name), source, found) for name, c in sets.items()}
-        setattr(data, key, checked)
-    for name, choice in filters.choices(data.filters).items():
-        _checked(filters.FILTERS, choice, ("data", "filters", name), source, found)
+        setattr(data, key, {n: _corpus(choice, ("data", key, n), source, found) for n, choice in sets.items()})
+    for name, setting in data.filters.items():
+        try:
+            for choice in filters.choices({name: setting}).values():
+                if choice.name == name:
+                    _checked(filters.FILTERS, choice, ("data", "filters", name), source, found)
+        except ConfigError as error:
+            found.append(f"{source.place(('data', 'filters', name))}: {error}")
     for name, options in config.metrics.items():
         resolved = _checked(METRICS, Choice(name, options), ("metrics", name), source, found)
         config.metrics[name] = resolved.options
@@ -61,23 +69,43 @@ def load(file: str, overrides: list[str] | tuple[str, ...] = ()) -> Config:
     return config
 
 
-def _checked(table: Table, choice: Choice, path: tuple[str | int, ...], source: Source, found: list[str]) -> Choice:
-    wrong = problems(table, choice)
+def _checked(
+    table: Table,
+    choice: Choice,
+    path: tuple[str | int, ...],
+    source: Source,
+    found: list[str],
+    also: Callable[..., Any] | None = None,
+) -> Choice:
+    wrong = problems(table, choice, also)
     for key, sentence in wrong:
         found.append(f"{source.place((*path, key) if key else path)}: `{dotted(path)}` {sentence}")
-    return choice if wrong else resolve(table, choice)
+    return choice if wrong else resolve(table, choice, also)
+
+
+def _corpus(choice: Choice, path: tuple[str | int, ...], source: Source, found: list[str]) -> Choice:
+    checked = _checked(FORMATS, choice, path, source, found, CorpusOptions)
+    if path[1] != "train" and checked.options.get("weight", 1.0) != 1.0:
+        found.append(f"{source.place((*path, 'weight'))}: `{dotted(path)}` has a weight, which is for data.train only")
+    return checked
 
 
 def _cross_checks(config: Config, source: Source) -> list[str]:
     found = []
-    if config.model.tie == "all" and not config.tokenizer.options["joint"]:
+    tokenizer, sampling = config.tokenizer, build(SAMPLINGS, config.train.subword_sampling)
+    if sampling.alpha and tokenizer.name not in (sampling.kind, "ready"):
+        found.append(
+            f"{source.place(('train', 'subword_sampling'))}: `train.subword_sampling: "
+            f"{config.train.subword_sampling.name}` needs tokenizer.name {sampling.kind}, but it is {tokenizer.name}"
+        )
+    joint = tokenizer.options["tgt"] is None if tokenizer.name == "ready" else tokenizer.options["joint"]
+    if config.model.tie == "all" and not joint:
         found.append(
             f"{source.place(('model', 'tie'))}: `model.tie: all` needs one vocabulary for both sides; "
             "set tokenizer.joint: true, or model.tie: decoder"
         )
     limit = config.model.position.options.get("limit")
-    length = filters.choices(config.data.filters).get("length")
-    longest = length.options.get("max_tokens", filters.Length().max_tokens) if length else None
+    longest = filters.longest(config.data.filters)
     if limit is not None and (longest is None or longest > limit):
         found.append(
             f"{source.place(('model', 'position'))}: `model.position` reaches {limit} positions, "
@@ -139,7 +167,10 @@ def _setting(item: Any, hint: Any, path: tuple[str, ...], pad: str) -> list[str]
     lines = [f"{pad}{item.name}: {default}" + (f"  # {'; '.join(notes)}" if notes else "")]
     tables = {("data", "filters"): filters.FILTERS, ("metrics",): METRICS, ("data", "train"): FORMATS}
     for name, constructor in (table or tables.get(path) or {}).items():
-        lines.append(f"{pad}  # {name}{_options(constructor)}: {_first_line(constructor)}")
+        on = "" if path != ("data", "filters") else " (on)" if name in filters.ON else " (off)"
+        lines.append(f"{pad}  # {name}{_options(constructor)}{on}: {_first_line(constructor)}")
+    if path == ("data", "train"):
+        lines.append(f"{pad}  # any of them {_options(CorpusOptions).strip()}: {_first_line(CorpusOptions)}")
     return lines
 
 

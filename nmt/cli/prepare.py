@@ -12,14 +12,17 @@ from nmt.cli.options import ConfigFile, Overrides
 def prepare(
     file: ConfigFile,
     overrides: Overrides = None,
+    check_only: Annotated[bool, typer.Option("--check", help="Report only; write nothing.")] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a processor core.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do it again, with the settings as they are now.")] = False,
 ) -> None:
-    """Turn text into a tokenizer and a memory-mapped store, and report what was kept and dropped."""
+    """Turn text into a tokenizer and a memory-mapped store, and report what is wrong with it and what was dropped."""
     from nmt import variants
-    from nmt.data.prepare import prepare
+    from nmt.data.prepare import check, prepare
     from nmt.progress import say
-    from nmt.run import Run
 
     config = variants.load(file, overrides or [])
-    with Run(config.run_dir).claimed("preparing data"):
-        prepare(config, fresh, say)
+    if check_only:
+        check(config, say, jobs)
+    else:
+        prepare(config, fresh, say, jobs)

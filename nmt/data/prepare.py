@@ -1,32 +1,33 @@
-"""Text corpora -> tokenizer, store and manifest, in one directory that is whole or not there."""
+"""Text corpora -> tokenizer, store, manifest and report, in one directory that is whole or not there."""
 
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import islice
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt import tokenizer as tok
-from nmt.choice import build
 from nmt.config import Config
-from nmt.data import filters
-from nmt.data.formats import FORMATS, Corpus, Unit
-from nmt.data.store import Row, Store, Writer
-from nmt.errors import ConfigError, DataError
-from nmt.files import check_readable, sha256, write_directory
-from nmt.progress import bar
+from nmt.data import filters, report
+from nmt.data.corpora import Corpus
+from nmt.data.formats import Unit
+from nmt.data.jobs import processors, without_collecting
+from nmt.data.making import Making
+from nmt.data.plan import Share
+from nmt.data.store import REDO, Store
+from nmt.errors import BusyError, ConfigError, DataError
+from nmt.files import check_space, packed, sha256, write_directory
 from nmt.run import Run
 from nmt.tokenizer import Tokenizer
 
-MANIFEST = "manifest.json"
-REDO = "redo it with `nmt prepare CONFIG --fresh`"
-FORMAT = 1
-SAMPLE = 1_000_000  # pairs that the tokenizer is trained on, at most
-CHUNK = 2_000  # pairs encoded at a time
+MANIFEST, REPORT = "manifest.json", "prepare.md"
+FORMAT = 2
+POLL = 0.5  # seconds
+UNPACKED = 4  # what a byte of a compressed corpus becomes, about
+WRITTEN = 3  # bytes written for a byte of text: put aside, then stored with its ids
 Say = Callable[[str], None]
 
 
@@ -44,46 +45,84 @@ class Prepared:
         return found
 
     def train(self) -> Store:
-        path = self.directory / "train.arrow"
-        if sha256(path)[:12] != self.digest():
-            raise DataError(f"{path}: its content is not what was written (wrong checksum); {REDO}")
-        return Store(path)
+        return self._store("train.arrow")
 
     def valid(self) -> dict[str, Store]:
         """The validation sets by name, in the config's order; sets without a line are left out."""
-        return {n: Store(self.directory / f"valid.{n}.arrow") for n, count in self.manifest["valid"].items() if count}
+        return {name: self._store(f"valid.{name}.arrow") for name, count in self.manifest["valid"].items() if count}
+
+    def _store(self, name: str) -> Store:
+        path = self.directory / name
+        try:
+            intact = sha256(path) == self.manifest["checksums"][name]
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}; {REDO}") from None
+        if not intact:
+            raise DataError(f"{path}: its content is not what was written (wrong checksum); {REDO}")
+        return Store(path, self.manifest["files"])
+
+    def shares(self, config: Config) -> list[Share]:
+        """How often an epoch sees the pairs of each corpus."""
+        weights = [float(choice.options["weight"]) for choice in config.data.train]
+        return [Share(row["kept"], w) for row, w in zip(self.manifest["corpora"], weights, strict=True)]
 
     def digest(self) -> str:
+        """Names the pairs, texts and ids, wherever they came from."""
         return str(self.manifest["digest"])
 
 
-def prepare(config: Config, fresh: bool, say: Say) -> Prepared:
+def prepare(config: Config, fresh: bool, say: Say, jobs: int | None = None) -> Prepared:
     """Prepares the run's data, or finds it prepared already with the same settings.
 
-    Raises ConfigError, naming the differences, when it was prepared with others; `fresh` then does it again.
+    `jobs` processes share the work, by default as many as there are processors; the result is the same. While another
+    process prepares the same run, this one waits for it. Raises ConfigError, naming the differences, when the data was
+    prepared with other settings; `fresh` then does it again.
     """
     run = Run(config.run_dir)
-    settings = _settings(config)
-    if run.prepared.exists() and not fresh:
-        prepared = open_prepared(run)
-        _check_same(prepared, settings, config)
-        say(f"{run.prepared}: prepared already, {prepared.manifest['pairs']:,} pairs")
-        return prepared
-    corpora = {
-        "train": [_corpus(config, choice) for choice in config.data.train],
-        "valid": [_corpus(config, choice) for choice in config.data.valid.values()],
-        "test": [_corpus(config, choice) for choice in config.data.test.values()],
-    }
+    said = False
+    while True:
+        if run.prepared.exists() and not fresh:
+            prepared = open_prepared(run)
+            _check_same(prepared, config)
+            say(f"{run.prepared}: prepared already, {prepared.manifest['pairs']:,} pairs")
+            return prepared
+        try:
+            with run.claimed("preparing data"):
+                if fresh or not run.prepared.exists():
+                    with write_directory(run.prepared) as directory:
+                        _make(config, directory, run.directory, say, jobs)
+                    return open_prepared(run)
+        except BusyError as busy:
+            if run.prepared.exists():  # somebody trains on it
+                raise
+            if not said:
+                say(f"waiting: {busy}")
+                said = True
+            time.sleep(POLL)
+
+
+def check(config: Config, say: Say, jobs: int | None = None) -> None:
+    """Reports on the data as `prepare` would, and leaves nothing behind. Works in the system's temporary directory."""
+    with tempfile.TemporaryDirectory(prefix="nmt-check-") as directory:
+        _make(config, Path(directory), Path(directory), say, jobs)
+
+
+def _make(config: Config, directory: Path, space: Path, say: Say, jobs: int | None) -> None:
+    root = Path(config.data.root)
+    kinds = {"train": config.data.train, "valid": config.data.valid.values(), "test": config.data.test.values()}
+    corpora = {kind: [Corpus.open(choice, root) for choice in choices] for kind, choices in kinds.items()}
     for corpus in (corpus for some in corpora.values() for corpus in some):
-        for path in corpus.inputs():
-            check_readable(path)
-            if not path.is_file():
-                raise DataError(f"{path}: must be a file on disk, since it is read more than once")
-    with write_directory(run.prepared) as directory:
-        manifest = _Preparation(config, directory, say).run(corpora, settings)
-        text = json.dumps(manifest, indent=1, ensure_ascii=False)
-        (directory / MANIFEST).write_text(text, encoding="utf-8")
-    return open_prepared(run)
+        corpus.check()
+    sizes = [path.stat().st_size * (UNPACKED if packed(path) else 1) for c in corpora["train"] for path in c.inputs()]
+    check_space(space, WRITTEN * sum(sizes))
+    with without_collecting():
+        manifest = Making(config, directory, jobs or processors(), say).run(corpora)
+    manifest |= {"format": FORMAT, "settings": _settings(config), "inputs": _inputs(config, corpora)}
+    for line in report.lines(manifest):
+        say(line)
+    (directory / REPORT).write_text(report.markdown(manifest), encoding="utf-8")
+    text = json.dumps(manifest, indent=1, ensure_ascii=False)
+    (directory / MANIFEST).write_text(text, encoding="utf-8")
 
 
 def open_prepared(run: Run) -> Prepared:
@@ -91,38 +130,52 @@ def open_prepared(run: Run) -> Prepared:
         manifest = json.loads((run.prepared / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise DataError(f"{run.prepared}: is no prepared data; run `nmt prepare CONFIG --fresh`") from None
+    if manifest.get("format") != FORMAT:
+        raise DataError(f"{run.prepared}: was prepared by another version of nmt; {REDO}")
     return Prepared(run.prepared, manifest)
 
 
 def read_set(config: Config, name: str) -> list[Unit]:
     """All pairs of a test set of the config. Raises DataError when there are none."""
-    units = list(_corpus(config, config.data.test[name]).read())
+    units = Corpus.open(config.data.test[name], Path(config.data.root)).with_prefix()
     if not units:
         raise DataError(f"data.test.{name}: holds no lines")
     return units
 
 
-def _corpus(config: Config, choice: Any) -> Corpus:
-    corpus: Corpus = build(FORMATS, choice, Path(config.data.root))
-    return corpus
+# --- the same data again? ---
 
 
 def _settings(config: Config) -> dict[str, Any]:
     """What prepared data depends on, apart from the files' contents."""
     tree = config.tree()
-    chosen = {name: choice.options for name, choice in filters.choices(config.data.filters).items()}
+    for corpus in [*tree["data"]["train"], *tree["data"]["valid"].values(), *tree["data"]["test"].values()]:
+        del corpus["weight"], corpus["label"]
     return {
-        "data.train": tree["data"]["train"],
-        "data.valid": tree["data"]["valid"],
-        "data.filters": chosen,
+        "data": {
+            **{kind: tree["data"][kind] for kind in ("train", "valid")},
+            "filters": {name: choice.options for name, choice in filters.choices(config.data.filters).items()},
+            # The pairs of the sets may not be in train, whatever the sets are called.
+            "test": list(tree["data"]["test"].values()) if "overlap" in filters.choices(config.data.filters) else [],
+        },
+        "languages": [config.src_lang, config.tgt_lang] if "script" in config.data.filters else [],
         "tokenizer": tree["tokenizer"],
         "seed": config.seed,
     }
 
 
-def _check_same(prepared: Prepared, settings: dict[str, Any], config: Config) -> None:
-    old = prepared.manifest["settings"]
-    changes = [f"{key}: {old.get(key)} -> {value}" for key, value in settings.items() if old.get(key) != value]
+def _inputs(config: Config, corpora: dict[str, list[Corpus]]) -> list[dict[str, Any]]:
+    """The files that the data was made from."""
+    root = Path(config.data.root)
+    found = []
+    for path in dict.fromkeys(path for some in corpora.values() for corpus in some for path in corpus.inputs()):
+        name = path.relative_to(root) if path.is_relative_to(root) else path
+        found.append({"path": str(name), "sha256": sha256(path), "mtime_ns": path.stat().st_mtime_ns})
+    return found
+
+
+def _check_same(prepared: Prepared, config: Config) -> None:
+    changes = _differences(prepared.manifest["settings"], json.loads(json.dumps(_settings(config))), "")
     for entry in prepared.manifest["inputs"]:
         path = Path(config.data.root) / entry["path"]
         # The files may be gone: prepared data needs them no more. The clock is asked first; hashing takes longer.
@@ -135,166 +188,19 @@ def _check_same(prepared: Prepared, settings: dict[str, Any], config: Config) ->
         )
 
 
-@dataclass
-class _Preparation:
-    config: Config
-    directory: Path
-    say: Say
-    oddities: dict[str, list[Any]] = field(default_factory=dict)  # character -> [lines, first place]
-
-    def run(self, corpora: dict[str, list[Corpus]], settings: dict[str, Any]) -> dict[str, Any]:
-        """Writes everything but the manifest, and returns that."""
-        tallies = [(getattr(corpus, "label", "corpus"), filters.Tally()) for corpus in corpora["train"]]
-        valid = {n: list(c.read()) for n, c in zip(self.config.data.valid, corpora["valid"], strict=True)}
-        for unit in (unit for units in valid.values() for unit in units):
-            self._look_at(unit)
-        for corpus in corpora["test"]:  # read once now, so that a fault shows before the training, not after it
-            for unit in corpus.read():
-                self._look_at(unit)
-        chosen = filters.choices(self.config.data.filters)
-        sample = self._read(corpora["train"], tallies, chosen)
-        self._report_oddities()
-        self._stop_if_empty(tallies)
-        trainer = build(tok.TOKENIZERS, self.config.tokenizer)
-        tokenizer: Tokenizer = trainer([u.src for u in sample], [u.tgts[0] for u in sample], self.say)
-        tokenizer.save(self.directory)
-        pieces = self._encode(tokenizer, tallies, chosen)
-        self._stop_if_empty(tallies)
-        for name, units in valid.items():
-            self._write_valid(name, units, tokenizer)
-        for label, tally in tallies:
-            self.say(_sentence(label, tally))
-        pairs = sum(tally.kept for _, tally in tallies)
-        self.say(
-            f"{pairs:,} pairs for training, {pieces[0]:,} source and {pieces[1]:,} target pieces; "
-            f"vocabulary {len(tokenizer.src):,}" + ("" if tokenizer.joint else f" and {len(tokenizer.tgt):,}")
-        )
-        return self._manifest(corpora, settings, tallies, pieces, tokenizer, {n: len(u) for n, u in valid.items()})
-
-    def _read(
-        self, corpora: list[Corpus], tallies: list[tuple[str, filters.Tally]], chosen: dict[str, Any]
-    ) -> list[Unit]:
-        """Reads and filters the text, puts it aside, and draws the sample that the tokenizer is trained on."""
-        text_filters = [build(filters.FILTERS, c) for n, c in chosen.items() if n in filters.TEXT_FILTERS]
-        rng = random.Random(self.config.seed)
-        sample: list[Unit] = []
-        seen = 0
-        self.kept_text = self.directory / "text.jsonl"
-        with open(self.kept_text, "w", encoding="utf-8") as out:
-            for index, (corpus, (label, tally)) in enumerate(zip(corpora, tallies, strict=True)):
-                for unit in bar(corpus.read(), f"reading {label}", "pairs"):
-                    tally.read += 1
-                    self._look_at(unit)
-                    src, tgt = tok.clean(unit.src), tok.clean(unit.tgts[0])
-                    reason = next((r for f in text_filters if (r := f.text(src, tgt))), None)
-                    if reason:
-                        tally.drop(reason, unit.where)
-                        continue
-                    tally.kept += 1
-                    unit = Unit(src, (tgt,), unit.where)
-                    out.write(json.dumps([index, *unit], ensure_ascii=False) + "\n")
-                    seen += 1
-                    if len(sample) < SAMPLE:
-                        sample.append(unit)
-                    elif (place := rng.randrange(seen)) < SAMPLE:
-                        sample[place] = unit
-        return sample
-
-    def _look_at(self, unit: Unit) -> None:
-        for text in (unit.src, *unit.tgts):
-            for character in {*tok.BREAKS.findall(text), *tok.UNSEEN.findall(text)} - {"\t"}:
-                self.oddities.setdefault(character, [0, unit.where])[0] += 1
-
-    def _report_oddities(self) -> None:
-        for character, (lines, where) in sorted(self.oddities.items()):
-            done = "removed" if tok.UNSEEN.match(character) else "turned into spaces"
-            self.say(f"U+{ord(character):04X} inside {lines:,} lines, first at {where}: {done}")
-
-    def _encode(
-        self, tokenizer: Tokenizer, tallies: list[tuple[str, filters.Tally]], chosen: dict[str, Any]
-    ) -> tuple[int, int]:
-        """Text -> ids -> store; returns the pieces on both sides."""
-        id_filters = [build(filters.FILTERS, c) for n, c in chosen.items() if n in filters.ID_FILTERS]
-        total = sum(tally.kept for _, tally in tallies)
-        src_pieces = tgt_pieces = 0
-        with (
-            open(self.kept_text, encoding="utf-8", newline="\n") as lines,
-            Writer(self.directory / "train.arrow") as store,
-        ):
-            rows = bar((json.loads(line) for line in lines), "encoding", "pairs", total)
-            for chunk in _batched(rows, CHUNK):
-                src = tokenizer.encode_src([row[1] for row in chunk])
-                tgt = tokenizer.encode_tgt([row[2][0] for row in chunk])
-                for (index, text, texts, where), s, t in zip(chunk, src, tgt, strict=True):
-                    reason = next((r for f in id_filters if (r := f.lengths(len(s), len(t)))), None)
-                    if reason:
-                        tallies[index][1].kept -= 1
-                        tallies[index][1].drop(reason, where)
-                        continue
-                    store.add(Row(text, tuple(texts), s, t, where))
-                    src_pieces += len(s)
-                    tgt_pieces += len(t)
-        self.kept_text.unlink()
-        return src_pieces, tgt_pieces
-
-    def _write_valid(self, name: str, units: list[Unit], tokenizer: Tokenizer) -> None:
-        if not units:
-            self.say(f"warning: data.valid.{name} holds no lines; it is left out of validation")
-            return
-        with Writer(self.directory / f"valid.{name}.arrow") as store:
-            for chunk in _batched(units, CHUNK):
-                src = tokenizer.encode_src([unit.src for unit in chunk])
-                tgt = tokenizer.encode_tgt([unit.tgts[0] for unit in chunk])
-                for unit, s, t in zip(chunk, src, tgt, strict=True):
-                    store.add(Row(unit.src, unit.tgts, s, t, unit.where))
-
-    def _stop_if_empty(self, tallies: list[tuple[str, filters.Tally]]) -> None:
-        if not any(tally.kept for _, tally in tallies):
-            read = sum(tally.read for _, tally in tallies)
-            why = "; ".join(_sentence(label, tally) for label, tally in tallies)
-            raise DataError(f"data.train: 0 of {read:,} pairs left for training ({why})")
-
-    def _manifest(
-        self,
-        corpora: dict[str, list[Corpus]],
-        settings: dict[str, Any],
-        tallies: list[tuple[str, filters.Tally]],
-        pieces: tuple[int, int],
-        tokenizer: Tokenizer,
-        valid: dict[str, int],
-    ) -> dict[str, Any]:
-        root = Path(self.config.data.root)
-        inputs = []
-        for path in dict.fromkeys(p for kind in ("train", "valid") for c in corpora[kind] for p in c.inputs()):
-            name = path.relative_to(root) if path.is_relative_to(root) else path
-            inputs.append({"path": str(name), "sha256": sha256(path), "mtime_ns": path.stat().st_mtime_ns})
-        return {
-            "format": FORMAT,
-            "digest": sha256(self.directory / "train.arrow")[:12],
-            "tokenizer": tokenizer.digest(),
-            "vocabulary": {"src": len(tokenizer.src), "tgt": len(tokenizer.tgt), "joint": tokenizer.joint},
-            "pairs": sum(tally.kept for _, tally in tallies),
-            "pieces": {"src": pieces[0], "tgt": pieces[1]},
-            "corpora": [
-                {"label": label, "read": t.read, "kept": t.kept, "dropped": dict(t.dropped), "examples": t.examples}
-                for label, t in tallies
-            ],
-            "odd_characters": {f"U+{ord(c):04X}": {"lines": n, "first": at} for c, (n, at) in self.oddities.items()},
-            "valid": valid,
-            "inputs": inputs,
-            "settings": settings,
-        }
+def _differences(old: Any, new: Any, at: str) -> list[str]:
+    """What is not the same, a phrase for each setting."""
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        old, new = dict(enumerate(old)), dict(enumerate(new))
+    if not isinstance(old, dict) or not isinstance(new, dict) or old.get("name") != new.get("name"):
+        return [] if old == new else [f"{at}: {_short(old)} -> {_short(new)}"]
+    keys = dict.fromkeys([*old, *new])
+    return [
+        difference
+        for key in keys
+        for difference in _differences(old.get(key), new.get(key), f"{at}.{key}" if at else str(key))
+    ]
 
 
-def _sentence(label: str, tally: filters.Tally) -> str:
-    dropped = ", ".join(
-        f"{count:,} {reason} (first at {tally.examples[reason][0]})" for reason, count in tally.dropped.items()
-    )
-    return f"{label}: {tally.read:,} pairs read, {tally.kept:,} kept" + (f"; dropped: {dropped}" if dropped else "")
-
-
-def _batched(items: Any, size: int) -> Iterator[list[Any]]:
-    """itertools.batched, which Python 3.11 does not have."""
-    iterator = iter(items)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
+def _short(value: Any) -> str:
+    return "nothing" if value is None else json.dumps(value, ensure_ascii=False)

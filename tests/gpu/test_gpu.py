@@ -20,6 +20,7 @@ from nmt import checkpoint, runtime, score
 from nmt.choice import Choice, build
 from nmt.config import Config, Data, Model, Train
 from nmt.data.batches import Batch, collate, pad_sources
+from nmt.data.plan import Share
 from nmt.loss import CrossEntropy
 from nmt.model.attention import attend, attend_plainly
 from nmt.model.transformer import Transformer
@@ -208,7 +209,7 @@ def run(directory: Path, steps: int, precision: str) -> checkpoint.Checkpoint:
     directory.mkdir(exist_ok=True)
     tokenizer.save(directory)
     ids = tokenizer.encode_src(lines)
-    sets = Sets(Pairs(lines, ids), {"valid": Pairs(lines[:5], ids[:5])}, tokenizer, directory, "toy")
+    sets = Sets(Pairs(lines, ids), [Share(len(lines))], {"valid": Pairs(lines[:5], ids[:5])}, tokenizer, directory, "toy")
     optimizer = Choice("sgd", {"lr": 0.1, "momentum": 0.9})
     schedule = Choice("inverse_sqrt", {"warmup": 2})
     sizes = {"dim": 32, "heads": 2, "ffn_dim": 64, "encoder_layers": 1, "decoder_layers": 1}

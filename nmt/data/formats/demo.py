@@ -13,13 +13,13 @@ from nmt.data.formats.unit import Unit
 class Demo:
     """Chinese-English pairs that the program writes itself; nothing is read."""
 
-    def __init__(self, root: Path, *, split: Literal["train", "valid", "test"] = "train", label: str = "") -> None:
+    def __init__(self, root: Path, *, split: Literal["train", "valid", "test"] = "train") -> None:
         self.split = split
-        self.label = label or f"demo {split}"
+        self.name = f"demo {split}"
 
     def read(self) -> Iterator[Unit]:
         for number, (src, tgt) in enumerate(pairs(self.split), 1):
-            yield Unit(src, (tgt,), f"demo {self.split}:{number}")
+            yield Unit(src, (tgt,), self.name, number)
 
     def inputs(self) -> list[Path]:
         return []

@@ -1,13 +1,12 @@
-"""Two or more text files, aligned line by line."""
+"""Text files, aligned line by line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
 
-from nmt.choice import Range
+from nmt.data.formats.paths import Names, align, listed, title
 from nmt.data.formats.unit import Unit
 from nmt.errors import DataError
 from nmt.files import read_lines
@@ -15,39 +14,58 @@ from nmt.tokenizer import blank
 
 
 class Plain:
-    """Line n of `src` is translated by line n of `tgt`; a list of files gives several references."""
+    """Line n of `src` is translated by line n of `tgt`. A list of `tgt` files gives several references of one `src`;
+    lists for both are pairs of files, read one after the other. Wildcards pair files for which they stand for the same:
+    en/part-*.en with de/part-*.de.
+    """
 
-    def __init__(self, root: Path, *, src: str, tgt: str | Annotated[list[str], Range(ge=1)], label: str = "") -> None:
-        self.src = root / src
-        self.tgts = [root / name for name in ([tgt] if isinstance(tgt, str) else tgt)]
-        self.label = label or Path(src).name
+    def __init__(self, root: Path, *, src: Names, tgt: Names) -> None:
+        self.root = root
+        srcs, tgts = listed(src), listed(tgt)
+        if isinstance(src, str):
+            self.groups = [(src, tgts)]
+        elif len(srcs) == len(tgts):
+            self.groups = [(one, [other]) for one, other in zip(srcs, tgts, strict=True)]
+        else:
+            raise DataError(
+                f"a plain corpus has {len(srcs)} files in the list `src`, but {len(tgts)} in `tgt`: "
+                "they go together one to one"
+            )
+        self.name = title(src)
 
     def read(self) -> Iterator[Unit]:
-        files = [self.src, *self.tgts]
-        streams = [read_lines(file) for file in files]
-        for number, lines in enumerate(zip_longest(*streams), 1):
-            if None in lines:
-                raise DataError(_unequal(files, streams, number - 1, lines))
-            yield Unit(lines[0], lines[1:], f"{self.src}:{number}")
+        for files in self._files():
+            yield from _read(files)
 
     def inputs(self) -> list[Path]:
-        return [self.src, *self.tgts]
+        return [file for files in self._files() for file in files]
+
+    def _files(self) -> Iterator[list[Path]]:
+        """Each source file with its translations."""
+        for src, tgts in self.groups:
+            aligned = [align(self.root, src, tgt) for tgt in tgts]
+            for rows in zip(*aligned, strict=True):
+                yield [rows[0][0], *(tgt for _, tgt in rows)]
 
 
-def _unequal(files: list[Path], streams: list[Iterator[str]], shared: int, lines: tuple[str | None, ...]) -> str:
-    """Names every file with its count, after `shared` lines that all have."""
-    counts, extra_is_blank = [], True
-    for file, stream, line in zip(files, streams, lines, strict=True):
-        extra = [] if line is None else [line]
-        count = shared + len(extra)
-        for text in stream:
-            count += 1
-            extra = [*extra[:1], text]
-        extra_is_blank = extra_is_blank and all(map(blank, extra)) and count <= shared + 2
-        counts.append(f"{file} has {count:,} line{'' if count == 1 else 's'}")
+def _read(files: list[Path]) -> Iterator[Unit]:
+    src_file = str(files[0])
+    try:
+        for number, lines in enumerate(zip(*map(read_lines, files), strict=True), 1):
+            yield Unit(lines[0], lines[1:], src_file, number)
+    except ValueError:  # from zip
+        raise DataError(_unequal(files)) from None
+
+
+def _unequal(files: list[Path]) -> str:
+    """Names every file with its count, and looks whether what is too much is blank."""
+    counts = [sum(1 for _ in read_lines(file)) for file in files]
+    shared = min(counts)
+    sizes = [f"{file} has {count:,} line{'s' * (count != 1)}" for file, count in zip(files, counts, strict=True)]
+    extra_lines = (line for file in files for line in islice(read_lines(file), shared, None))
     hint = (
-        "; the extra lines at its end are blank: remove them"
-        if extra_is_blank
-        else "; they must be aligned line by line"
+        "the extra lines at its end are blank: remove them"
+        if all(map(blank, extra_lines))
+        else "they must be aligned line by line"
     )
-    return ", but ".join(counts) + hint
+    return f"{', but '.join(sizes)}; {hint}"

@@ -1,50 +1,68 @@
-"""One file with a pair on each line, its columns separated by tabs."""
+"""Files with a pair on each line, its columns separated by tabs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
-from nmt.choice import Natural, did_you_mean
+from nmt.choice import Natural, Range, did_you_mean
+from nmt.data.formats.paths import Names, expand, title
 from nmt.data.formats.unit import Unit
 from nmt.errors import DataError
 from nmt.files import read_lines
 
 
 class Tsv:
-    """Columns are given by number, from 0, or by the names in the file's first line."""
+    """Columns are given by number, from 0, or by the names in a file's first line; quotes are text, and every tab
+    separates; empty lines are skipped. `path` may have wildcards or be a list; a list of `tgt` columns gives several
+    references.
+    """
 
     def __init__(
-        self, root: Path, *, path: str, src: Natural | str = 0, tgt: Natural | str = 1, label: str = ""
+        self,
+        root: Path,
+        *,
+        path: Names,
+        src: Natural | str = 0,
+        tgt: Natural | str | Annotated[list[Natural | str], Range(ge=1)] = 1,
     ) -> None:
-        self.path = root / path
-        self.src, self.tgt = src, tgt
-        self.label = label or Path(path).name
+        self.root, self.path = root, path
+        self.columns = [src, *(tgt if isinstance(tgt, (list, tuple)) else [tgt])]
+        self.name = title(path)
 
     def read(self) -> Iterator[Unit]:
-        lines = enumerate(read_lines(self.path), 1)
-        src, tgt = self.src, self.tgt
-        if isinstance(src, str) or isinstance(tgt, str):
-            header = next(lines, (0, ""))[1].split("\t")
-            src, tgt = self._column(src, header), self._column(tgt, header)
-        for number, line in lines:
-            columns = line.split("\t")
-            if len(columns) <= max(src, tgt):
-                raise DataError(
-                    f"{self.path}:{number}: has {len(columns)} column{'s' * (len(columns) != 1)}, "
-                    f"expected at least {max(src, tgt) + 1} separated by tabs"
-                )
-            yield Unit(columns[src], (columns[tgt],), f"{self.path}:{number}")
+        for file in self.inputs():
+            yield from self._read(file)
 
-    def _column(self, name: int | str, header: list[str]) -> int:
-        if isinstance(name, int):
-            return name
-        if name not in header:
-            raise DataError(
-                f"{self.path}:1: has no column `{name}`{did_you_mean(name, header)}; "
-                f"its columns are {', '.join(header)}"
-            )
-        return header.index(name)
+    def _read(self, file: Path) -> Iterator[Unit]:
+        lines = enumerate(read_lines(file), 1)
+        header: list[str] = []
+        if any(isinstance(column, str) for column in self.columns):
+            header = next(lines, (0, ""))[1].split("\t")
+        src, *tgts = [_number(column, header, file) for column in self.columns]
+        needed = max(src, *tgts) + 1
+        name = str(file)
+        for number, line in lines:
+            if not line:
+                continue
+            cells = line.split("\t")
+            if len(cells) < needed:
+                raise DataError(
+                    f"{file}:{number}: has {len(cells)} column{'s' * (len(cells) != 1)}, "
+                    f"expected at least {needed} separated by tabs"
+                )
+            yield Unit(cells[src], tuple([cells[tgt] for tgt in tgts]), name, number)
 
     def inputs(self) -> list[Path]:
-        return [self.path]
+        return expand(self.root, self.path)
+
+
+def _number(column: int | str, header: list[str], file: Path) -> int:
+    if isinstance(column, int):
+        return column
+    if column not in header:
+        raise DataError(
+            f"{file}:1: has no column `{column}`{did_you_mean(column, header)}; its columns are {', '.join(header)}"
+        )
+    return header.index(column)

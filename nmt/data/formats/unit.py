@@ -8,18 +8,28 @@ from typing import NamedTuple, Protocol
 
 
 class Unit(NamedTuple):
-    """A source with its translation, or with several in a test set, and the place it comes from."""
+    """A source with its translation, or with several, and the place that it comes from.
+
+    `file` is a path or whatever else a user calls the source of the text; `line` counts its lines or rows from 1.
+    """
 
     src: str
     tgts: tuple[str, ...]
-    where: str
+    file: str
+    line: int
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:{self.line}"
 
 
-class Corpus(Protocol):
-    """Parallel text that can be read more than once."""
+class Format(Protocol):
+    """Parallel text that can be read more than once. `name` is what a report calls it if the user gives no label."""
+
+    name: str
 
     def read(self) -> Iterator[Unit]:
         """Yields all units in order. Raises DataError at the first fault, naming the place."""
 
     def inputs(self) -> list[Path]:
-        """The local files that it reads."""
+        """The local files that it reads, without reading them."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +43,15 @@ def test_plain_files_are_aligned_line_by_line(tmp_path: Path) -> None:
     units = read("plain", tmp_path, src="a", tgt="b.gz")
     assert pairs(units) == [("eins", "one"), ("zwei\u2028drei", "two three"), ("", ""), ("vier", "four")]
     assert [unit.where for unit in units] == [f"{tmp_path}/a:{n}" for n in (1, 2, 3, 4)]
+
+
+def test_a_unit_names_its_source_file_and_line(tmp_path: Path) -> None:
+    write(tmp_path / "a", "x\ny\n")
+    write(tmp_path / "b", "1\n2\n")
+    assert [(unit.file, unit.line) for unit in read("plain", tmp_path, src="a", tgt="b")] == [
+        (f"{tmp_path}/a", 1),
+        (f"{tmp_path}/a", 2),
+    ]
 
 
 def test_several_references_and_absolute_paths(tmp_path: Path) -> None:
@@ -113,6 +120,67 @@ def test_no_newline_at_the_end_and_blank_lines_on_both_sides_are_fine(tmp_path: 
     assert pairs(read("plain", tmp_path, src="a", tgt="b")) == [("1", "1"), ("2", "2")]
 
 
+@pytest.fixture
+def parts(tmp_path: Path) -> Path:
+    """Two languages in three parts each; each line says which part it is of."""
+    for language in ("en", "de"):
+        (tmp_path / language).mkdir()
+        for part in ("1", "2", "10"):
+            write(tmp_path / language / f"part-{part}.{language}", f"{language} {part}\n")
+    return tmp_path
+
+
+def test_stars_pair_the_files_for_which_they_mean_the_same(parts: Path) -> None:
+    corpus = FORMATS["plain"](parts, src="en/part-*.en", tgt="de/part-*.de")
+    units = list(corpus.read())
+    assert pairs(units) == [("en 1", "de 1"), ("en 10", "de 10"), ("en 2", "de 2")]
+    assert units[1].where == f"{parts}/en/part-10.en:1"
+    assert [path.name for path in corpus.inputs()] == [
+        *("part-1.en", "part-1.de", "part-10.en", "part-10.de", "part-2.en", "part-2.de")
+    ]
+
+
+def test_stars_may_have_several_references_too(parts: Path) -> None:
+    units = read("plain", parts, src="en/part-?.en", tgt=["de/part-?.de", "en/part-?.en"])
+    assert pairs(units) == [("en 1", "de 1", "en 1"), ("en 2", "de 2", "en 2")]
+
+
+def test_a_file_without_a_partner_is_named_with_both_counts(parts: Path) -> None:
+    (parts / "de" / "part-2.de").rename(parts / "de" / "part-3.de")
+    message = fault("plain", parts, src="en/part-*.en", tgt="de/part-*.de")
+    assert "3 files" in message and f"{parts}/en/part-2.en" in message and f"{parts}/de/part-3.de" in message
+    assert "part-10" not in message
+    (parts / "de" / "part-3.de").unlink()
+    message = fault("plain", parts, src="en/part-*.en", tgt="de/*")
+    assert "matches 3 files" in message and f"{parts}/de/* 2 files" in message
+    assert "1 file;" in fault("plain", parts, src="en/part-*.en", tgt="de/part-1.de")
+
+
+def test_different_wildcards_pair_in_sorted_order(parts: Path) -> None:
+    units = read("plain", parts, src="en/part-*.en", tgt="de/*-*.de")
+    assert pairs(units) == [("en 1", "de 1"), ("en 10", "de 10"), ("en 2", "de 2")]
+
+
+def test_wildcards_that_match_nothing_are_an_error(parts: Path) -> None:
+    assert f"{parts}/en/none-*" in fault("plain", parts, src="en/none-*", tgt="de/*")
+    with pytest.raises(DataError, match=r"de/\*\.txt"):
+        FORMATS["plain"](parts, src="en/*", tgt="de/*.txt").inputs()
+
+
+def test_lists_of_files_pair_one_to_one_in_their_order(parts: Path) -> None:
+    lists = {"src": ["en/part-2.en", "en/part-1.en"], "tgt": ["de/part-2.de", "de/part-10.de"]}
+    assert pairs(read("plain", parts, **lists)) == [("en 2", "de 2"), ("en 1", "de 10")]
+    message = fault("plain", parts, src=lists["src"], tgt=["de/part-1.de"])
+    assert "2 files" in message and "1 in" in message
+
+
+def test_an_unequal_pair_among_several_is_named(parts: Path) -> None:
+    """Case 7."""
+    write(parts / "de" / "part-2.de", "1\n2\n3\n")
+    message = fault("plain", parts, src="en/part-*.en", tgt="de/part-*.de")
+    assert f"{parts}/en/part-2.en has 1 line, but {parts}/de/part-2.de has 3 lines" in message
+
+
 # --- tsv ---
 
 
@@ -121,6 +189,22 @@ def test_tsv_columns_by_number_from_0(tmp_path: Path) -> None:
     assert pairs(read("tsv", tmp_path, path="t")) == [("one", "eins"), ("two", "zwei")]
     assert pairs(read("tsv", tmp_path, path="t", src=1, tgt=0)) == [("eins", "one"), ("zwei", "two")]
     assert read("tsv", tmp_path, path="t")[1].where == f"{tmp_path}/t:2"
+
+
+def test_tsv_with_several_target_columns_and_several_files(tmp_path: Path) -> None:
+    write(tmp_path / "a.tsv", "x\ty\tz\n")
+    write(tmp_path / "b.tsv", "1\t2\t3\n")
+    units = read("tsv", tmp_path, path="*.tsv", tgt=[2, 1])
+    assert pairs(units) == [("x", "z", "y"), ("1", "3", "2")]
+    assert [unit.where for unit in units] == [f"{tmp_path}/a.tsv:1", f"{tmp_path}/b.tsv:1"]
+    assert pairs(read("tsv", tmp_path, path=["b.tsv", "a.tsv"])) == [("1", "2"), ("x", "y")]
+
+
+def test_tsv_reads_a_header_in_each_file(tmp_path: Path) -> None:
+    write(tmp_path / "a.tsv", "de\ten\teng\neins\tone\t1\n")
+    write(tmp_path / "b.tsv", "eng\tde\ten\n2\tzwei\ttwo\n")
+    units = read("tsv", tmp_path, path="*.tsv", src="de", tgt=["en", "eng"])
+    assert pairs(units) == [("eins", "one", "1"), ("zwei", "two", "2")]
 
 
 def test_tsv_columns_by_the_names_of_the_first_line(tmp_path: Path) -> None:
@@ -136,6 +220,15 @@ def test_tsv_takes_quotes_and_empty_columns_as_they_are(tmp_path: Path) -> None:
     assert pairs(read("tsv", tmp_path, path="t")) == [('"quoted', 'x"y'), ("", "")]
 
 
+def test_tsv_skips_empty_lines_and_counts_them_as_lines(tmp_path: Path) -> None:
+    """Case 8."""
+    write(tmp_path / "t", "a\tb\r\n\r\nc\td\r\n\r\n")
+    assert [(*pair, unit.line) for unit in read("tsv", tmp_path, path="t") for pair in pairs([unit])] == [
+        ("a", "b", 1),
+        ("c", "d", 3),
+    ]
+
+
 def test_tsv_with_too_few_columns_names_the_line(tmp_path: Path) -> None:
     write(tmp_path / "t", "a\tb\nno tab\n")
     assert f"{tmp_path}/t:2: has 1 column, expected at least 2" in fault("tsv", tmp_path, path="t")
@@ -149,110 +242,6 @@ def test_tsv_without_the_named_column_says_what_there_is(tmp_path: Path) -> None
     assert "german, english" in message
     write(tmp_path / "t", "")
     assert "has no column `en`" in fault("tsv", tmp_path, path="t", src="en")
-
-
-# --- hub ---
-
-
-@pytest.fixture(scope="module")
-def hub_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What `datasets` caches goes to a temporary folder, and nothing goes to the network."""
-    folder = tmp_path_factory.mktemp("hub")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HOME", str(folder))
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        datasets = pytest.importorskip("datasets")
-        patch.setattr(datasets.config, "HF_DATASETS_CACHE", folder / "datasets")
-        patch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-        yield
-
-
-ROWS = [
-    {"id": 1, "translation": {"en": "one cat", "de": "eine Katze"}, "note": "null"},
-    {"id": 2, "translation": {"en": "two\u2028cats", "de": "zwei <b>Katzen</b>"}, "note": "NA"},
-]
-
-
-def save_rows(path: Path) -> None:
-    if path.suffix == ".json":
-        write(path, "".join(json.dumps(row) + "\n" for row in ROWS))
-    else:
-        import pyarrow as pa
-        import pyarrow.parquet
-
-        pa.parquet.write_table(pa.Table.from_pylist(ROWS), path)
-
-
-@pytest.mark.usefixtures("hub_cache")
-@pytest.mark.parametrize("kind", ["json", "parquet"])
-def test_hub_reads_local_files_with_dotted_columns(tmp_path: Path, kind: str) -> None:
-    save_rows(tmp_path / f"data.{kind}")
-    corpus = FORMATS["hub"](tmp_path, dataset=kind, files=f"data.{kind}", src="translation.en", tgt="translation.de")
-    units = list(corpus.read())
-    assert pairs(units) == [(r["translation"]["en"], r["translation"]["de"]) for r in ROWS]
-    assert corpus.inputs() == [tmp_path / f"data.{kind}"]
-    assert len({unit.where for unit in units}) == 2
-
-
-@pytest.mark.usefixtures("hub_cache")
-def test_hub_reads_several_files_in_order(tmp_path: Path) -> None:
-    for name in "ba":
-        write(tmp_path / f"{name}.csv", f"en,de\n{name} one,{name} eins\n")
-    units = read("hub", tmp_path, dataset="csv", files=["b.csv", "a.csv"], src="en", tgt="de")
-    assert pairs(units) == [("b one", "b eins"), ("a one", "a eins")]
-
-
-@pytest.mark.usefixtures("hub_cache")
-def test_hub_reads_csv_cells_as_the_text_that_they_are(tmp_path: Path) -> None:
-    """`null`, `NA` and `007` are words of a sentence pair, and an empty cell is an empty side."""
-    rows = [("null", "nichts"), ("NA", "k. A."), ("007", "1e3"), ("", "leer"), ('a "b", c', "True")]
-    write(tmp_path / "t.csv", "en,de\n" + "".join(f'"{en.replace(chr(34), chr(34) * 2)}",{de}\n' for en, de in rows))
-    assert pairs(read("hub", tmp_path, dataset="csv", files="t.csv", src="en", tgt="de")) == rows
-    write(tmp_path / "numbers.csv", "en,de\n007,1.50\n12,2\n")
-    assert pairs(read("hub", tmp_path, dataset="csv", files="numbers.csv", src="en", tgt="de")) == [
-        ("007", "1.50"),
-        ("12", "2"),
-    ]
-
-
-@pytest.mark.usefixtures("hub_cache")
-def test_hub_faults_are_one_line_each(tmp_path: Path) -> None:
-    save_rows(tmp_path / "data.json")
-    options = {"dataset": "json", "files": "data.json", "src": "translation.en", "tgt": "translation.de"}
-    message = fault("hub", tmp_path, **{**options, "src": "translation.fr"})
-    assert "`translation.fr`" in message and "en, de" in message
-    assert "id, translation, note" in fault("hub", tmp_path, **{**options, "src": "en"})
-    assert "single value" in fault("hub", tmp_path, **{**options, "src": "note.en"})
-    assert "must be text, but is int" in fault("hub", tmp_path, **{**options, "src": "id"})
-    assert "must be text, but is dict" in fault("hub", tmp_path, **{**options, "src": "translation"})
-    assert "no such file" in fault("hub", tmp_path, **{**options, "files": "gone.json"})
-    assert "test" in fault("hub", tmp_path, **{**options, "split": "test"})
-
-
-@pytest.mark.usefixtures("hub_cache")
-@pytest.mark.parametrize(
-    ("kind", "content"),
-    [
-        ("json", '{"en": "a"\n{{{'),
-        ("json", b'{"en": "caf\xe9", "de": "x"}\n'),
-        ("parquet", "none"),
-        ("csv", b"en,de\n\xe9,x\n"),
-    ],
-    ids=["json syntax", "json bytes", "parquet", "csv bytes"],
-)
-def test_hub_names_the_file_that_cannot_be_read_and_why(tmp_path: Path, kind: str, content: str | bytes) -> None:
-    """Case 5. `datasets` by itself says "An error occurred while generating the dataset"."""
-    path = write(tmp_path / f"broken.{kind}", content)
-    message = fault("hub", tmp_path, dataset=kind, files=path.name, src="en", tgt="de")
-    assert str(path) in message
-    assert "while generating the dataset" not in message
-
-
-@pytest.mark.usefixtures("hub_cache")
-def test_hub_reads_a_changed_file_anew(tmp_path: Path) -> None:
-    for word in ("old", "new"):
-        write(tmp_path / "t.csv", f"en,de\n{word},x\n")
-        assert pairs(read("hub", tmp_path, dataset="csv", files="t.csv", src="en", tgt="de")) == [(word, "x")]
 
 
 # --- demo ---
