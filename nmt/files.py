@@ -84,6 +84,7 @@ UNPACKERS: dict[bytes, Callable[[BufferedReader], BufferedIOBase]] = {
     b"\xfd7zXZ\0": lzma.LZMAFile,
     b"BZh": bz2.BZ2File,
     b"\x28\xb5\x2f\xfd": _open_zstd,
+    b"\x50\x2a\x4d\x18": _open_zstd,  # pzstd begins with a frame that only says how long the next one is
 }
 
 

@@ -89,8 +89,13 @@ def _differences(found: checkpoint.Checkpoint, config: Config, where: Runtime, d
     top = [key for key in new if key not in ("model", "train", "data", "run_dir", "tokenizer")]
     settings |= _changes(old["train"], new["train"], "train.")
     settings |= _changes({key: old.get(key) for key in top}, {key: new[key] for key in top}, "")
+    settings |= _changes({"weights": _weights(old)}, {"weights": _weights(new)}, "data.train ")
     settings |= _changes({"data": found.state["data_digest"]}, {"data": data}, "prepared ")
     return [*settings.values(), *_changes(found.state["environment"], dict(where.describe()), "").values()]
+
+
+def _weights(tree: dict[str, Any]) -> list[float]:
+    return [corpus["weight"] for corpus in tree["data"]["train"]]
 
 
 def _changes(old: dict[str, Any], new: dict[str, Any], prefix: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -10,7 +11,10 @@ from pathlib import Path
 from nmt.choice import Choice, Count, Positive, build, options_of
 from nmt.data.formats import FORMATS, Format, Unit
 from nmt.errors import DataError
-from nmt.files import check_readable
+from nmt.files import check_readable, packed
+
+UNPACKED = 4  # what a byte of a compressed corpus becomes, about
+LOOKED_AT = 1_000  # units, for an estimate
 
 
 class CorpusOptions:
@@ -66,6 +70,20 @@ class Corpus:
 
     def inputs(self) -> list[Path]:
         return self.format.inputs()
+
+    def size(self) -> int:
+        """Bytes of text in its files, about."""
+        return sum(path.stat().st_size * (UNPACKED if packed(path) else 1) for path in self.inputs())
+
+    def estimate(self) -> int | None:
+        """How many units it has, about; None if there is no file to tell."""
+        if not self.inputs():
+            return self.options.limit
+        some = list(islice(self.read(), LOOKED_AT))
+        if len(some) < LOOKED_AT:
+            return len(some)
+        length = sum(len(text.encode(errors="replace")) + 1 for unit in some for text in (unit.src, *unit.tgts))
+        return min(self.size() * len(some) // length, self.options.limit or sys.maxsize)
 
     def check(self) -> None:
         """Raises DataError if a file cannot be read more than once."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -163,9 +164,11 @@ class Making:
         work = Survey(dropping, noting, duplicates, self.sides)
         found = Seen(self.directory / "seen")
         sides = [copy.deepcopy(self.sides) for _ in corpora]
+        estimates = [corpus.estimate() for corpus in corpora] if sys.stderr.isatty() else [None]
+        total = None if None in estimates else sum(filter(None, estimates))
         pieces = (chunk for number, corpus in enumerate(corpora) for chunk in chunks(corpus, number))
         with Writer(self.text, COLUMNS) as out, closing(ordered_map(work, pieces, self.jobs)) as results:
-            for result in bar(results, "reading", "pairs", count=lambda result: result.tally.read):
+            for result in bar(results, "reading", "pairs", total, lambda result: result.tally.read):
                 self._note(result, seen[result.corpus], sides[result.corpus])
                 found.add(result.keys)
                 out.write(self._numbered(result))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
 import time
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nmt.choice import build
 from nmt.config import Config
 from nmt.data import filters, report
 from nmt.data.corpora import Corpus
@@ -19,14 +21,13 @@ from nmt.data.making import Making
 from nmt.data.plan import Share
 from nmt.data.store import REDO, Store
 from nmt.errors import BusyError, ConfigError, DataError
-from nmt.files import check_space, packed, sha256, write_directory
+from nmt.files import check_space, sha256, write_directory
 from nmt.run import Run
-from nmt.tokenizer import Tokenizer
+from nmt.tokenizer import TOKENIZERS, Tokenizer, Trainer
 
 MANIFEST, REPORT = "manifest.json", "prepare.md"
 FORMAT = 2
 POLL = 0.5  # seconds
-UNPACKED = 4  # what a byte of a compressed corpus becomes, about
 WRITTEN = 3  # bytes written for a byte of text: put aside, then stored with its ids
 Say = Callable[[str], None]
 
@@ -83,7 +84,7 @@ def prepare(config: Config, fresh: bool, say: Say, jobs: int | None = None) -> P
     while True:
         if run.prepared.exists() and not fresh:
             prepared = open_prepared(run)
-            _check_same(prepared, config)
+            _check_same(prepared, config, say)
             say(f"{run.prepared}: prepared already, {prepared.manifest['pairs']:,} pairs")
             return prepared
         try:
@@ -113,11 +114,14 @@ def _make(config: Config, directory: Path, space: Path, say: Say, jobs: int | No
     corpora = {kind: [Corpus.open(choice, root) for choice in choices] for kind, choices in kinds.items()}
     for corpus in (corpus for some in corpora.values() for corpus in some):
         corpus.check()
-    sizes = [path.stat().st_size * (UNPACKED if packed(path) else 1) for c in corpora["train"] for path in c.inputs()]
-    check_space(space, WRITTEN * sum(sizes))
+    check_space(space, WRITTEN * sum(corpus.size() for corpus in corpora["train"]))
     with without_collecting():
         manifest = Making(config, directory, jobs or processors(), say).run(corpora)
-    manifest |= {"format": FORMAT, "settings": _settings(config), "inputs": _inputs(config, corpora)}
+    manifest |= {"format": FORMAT, "settings": _settings(config), "held_out": _held_out(config)}
+    manifest["inputs"] = [
+        {"path": name, "sha256": sha256(path), "mtime_ns": path.stat().st_mtime_ns}
+        for name, path in _inputs(config).items()
+    ]
     for line in report.lines(manifest):
         say(line)
     (directory / REPORT).write_text(report.markdown(manifest), encoding="utf-8")
@@ -155,8 +159,6 @@ def _settings(config: Config) -> dict[str, Any]:
         "data": {
             **{kind: tree["data"][kind] for kind in ("train", "valid")},
             "filters": {name: choice.options for name, choice in filters.choices(config.data.filters).items()},
-            # The pairs of the sets may not be in train, whatever the sets are called.
-            "test": list(tree["data"]["test"].values()) if "overlap" in filters.choices(config.data.filters) else [],
         },
         "languages": [config.src_lang, config.tgt_lang] if "script" in config.data.filters else [],
         "tokenizer": tree["tokenizer"],
@@ -164,28 +166,41 @@ def _settings(config: Config) -> dict[str, Any]:
     }
 
 
-def _inputs(config: Config, corpora: dict[str, list[Corpus]]) -> list[dict[str, Any]]:
-    """The files that the data was made from."""
+def _inputs(config: Config) -> dict[str, Path]:
+    """The files that the data is made from, by their names in the config's data.root."""
     root = Path(config.data.root)
-    found = []
-    for path in dict.fromkeys(path for some in corpora.values() for corpus in some for path in corpus.inputs()):
-        name = path.relative_to(root) if path.is_relative_to(root) else path
-        found.append({"path": str(name), "sha256": sha256(path), "mtime_ns": path.stat().st_mtime_ns})
+    choices = [*config.data.train, *config.data.valid.values()]
+    paths = [path for choice in choices for path in Corpus.open(choice, root).inputs()]
+    trainer: Trainer = build(TOKENIZERS, config.tokenizer)
+    paths += [path.absolute() for path in trainer.inputs()]
+    return {str(path.relative_to(root) if path.is_relative_to(root) else path): path for path in paths}
+
+
+def _held_out(config: Config) -> list[Any]:
+    """The test sets, none of whose sources may be in train, whatever they are called."""
+    found: list[Any] = json.loads(json.dumps([choice.tree() for choice in config.data.test.values()]))
     return found
 
 
-def _check_same(prepared: Prepared, config: Config) -> None:
-    changes = _differences(prepared.manifest["settings"], json.loads(json.dumps(_settings(config))), "")
-    for entry in prepared.manifest["inputs"]:
+def _check_same(prepared: Prepared, config: Config, say: Say) -> None:
+    manifest = prepared.manifest
+    changes = _differences(manifest["settings"], json.loads(json.dumps(_settings(config))), "")
+    known = {entry["path"] for entry in manifest["inputs"]}
+    for entry in manifest["inputs"]:
         path = Path(config.data.root) / entry["path"]
         # The files may be gone: prepared data needs them no more. The clock is asked first; hashing takes longer.
         if path.is_file() and path.stat().st_mtime_ns != entry["mtime_ns"] and sha256(path) != entry["sha256"]:
             changes.append(f"{path}: its content has changed")
+    if not changes:
+        with contextlib.suppress(DataError):  # wildcards that match nothing any more
+            changes += [f"{path}: is new" for name, path in _inputs(config).items() if name not in known]
     if changes:
         raise ConfigError(
             f"{prepared.directory}: was prepared with other settings ({'; '.join(changes)}); "
             "undo the change, name another run_dir, or redo it with `nmt prepare CONFIG --fresh`"
         )
+    if any(choice not in manifest["held_out"] for choice in _held_out(config)):
+        say("note: data.test has sets that it had not when the data was prepared; train may hold lines of theirs")
 
 
 def _differences(old: Any, new: Any, at: str) -> list[str]:

@@ -74,7 +74,7 @@ def _matches(root: Path, name: str) -> dict[tuple[str, ...], Path]:
     found = {match: divide.fullmatch(match) for match in sorted(glob.glob(pattern, root_dir=root))}
     if not found:
         raise DataError(f"{path}: no file has such a name")
-    return {division.groups(): root / match for match, division in found.items() if division}
+    return {division.groups() if division else (match,): root / match for match, division in found.items()}
 
 
 def _numbered(files: dict[tuple[str, ...], Path]) -> dict[tuple[str, ...], Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,7 +58,7 @@ class _Text(str):
 
 def _entries(file: Path) -> polib.POFile:
     with open_bytes(file) as stream:
-        content = stream.read().removeprefix(codecs.BOM_UTF8)
+        content = stream.read()
     charset = polib.detect_encoding(content)
     try:
         text = content.decode(charset)

@@ -75,17 +75,16 @@ def _normal(language: str) -> str:
 def _read(file: Path, hidden: set[str]) -> Iterator[tuple[int, Texts]]:
     """The line of each translation unit, and its texts without what is inside `hidden` elements."""
     line, language, texts = 0, "", Texts()
-    pieces: list[str] = []  # of the text of a <seg>
-    inside, depth = False, 0  # a <seg>; hidden elements
+    pieces: list[str] = []  # of the text since a <seg> began or ended
+    depth = 0  # of hidden elements
     for what, value, attributes, number in events(file):
         if what == "text":
-            if inside and not depth:
+            if not depth:
                 pieces.append(value)
         elif value in hidden:
             depth += 1 if what == "start" else -1
         elif value == "seg":
-            inside = what == "start"
-            if not inside:
+            if what == "end":
                 texts.append((language, "".join(pieces)))
             pieces.clear()
         elif value == "tuv" and what == "start":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import lzma
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +38,7 @@ def fault(name: str, root: Path, **options: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def hub_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def hub_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """What `datasets` caches goes to a temporary folder, and nothing goes to the network."""
     folder = tmp_path_factory.mktemp("hub")
     with pytest.MonkeyPatch.context() as patch:
@@ -46,7 +47,7 @@ def hub_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         datasets = pytest.importorskip("datasets")
         patch.setattr(datasets.config, "HF_DATASETS_CACHE", folder / "datasets")
         patch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-        yield
+        yield folder
 
 
 ROWS = [
@@ -108,6 +109,13 @@ def test_hub_takes_references_from_several_columns_and_from_lists(tmp_path: Path
     assert "must be text, but is list" in fault("hub", tmp_path, **{**options, "src": "de"}, tgt="fr")
 
 
+def test_hub_keeps_nothing_of_what_it_streams(tmp_path: Path, hub_cache: Path) -> None:
+    write(tmp_path / "t.csv", "en,de\nstreamed,gestreamt\n")
+    before = set(hub_cache.rglob("*.arrow"))
+    assert len(read("hub", tmp_path, dataset="csv", files="t.csv", src="en", tgt="de", streaming=True)) == 1
+    assert set(hub_cache.rglob("*.arrow")) == before
+
+
 @pytest.mark.usefixtures("hub_cache")
 def test_hub_rows_without_a_translation_are_refused_by_number(tmp_path: Path) -> None:
     for empty, why in (("[]", "empty list"), ("null", "null"), ("[null]", "null")):
@@ -163,13 +171,19 @@ def test_hub_faults_are_one_line_each(tmp_path: Path) -> None:
     ids=["json syntax", "json bytes", "parquet", "csv bytes"],
 )
 def test_hub_names_the_file_that_cannot_be_read_and_why(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], kind: str, content: str | bytes, streaming: bool
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+    content: str | bytes,
+    streaming: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Case 5. `datasets` by itself says "An error occurred while generating the dataset"."""
     path = write(tmp_path / f"broken.{kind}", content)
+    monkeypatch.setattr(logging.getLogger("datasets"), "propagate", True)
     message = fault("hub", tmp_path, dataset=kind, files=path.name, src="en", tgt="de", streaming=streaming)
     assert str(path) in message
-    assert capfd.readouterr().err == ""
+    assert caplog.messages == []  # it logs, by itself, what it raises too
     assert "while generating the dataset" not in message
 
 

@@ -66,6 +66,17 @@ def test_files_go_together_by_what_every_wildcard_stands_for(tmp_path: Path) -> 
         align(tmp_path, "wiki/*.en", "wiki/*.fr")
 
 
+def test_letters_that_mean_something_elsewhere_are_letters(tmp_path: Path) -> None:
+    touch(tmp_path, "a+b (2) 1.en", "a+b (2) 2.en", "x|y$1.de", "x|y$2.de")
+    aligned = align(tmp_path, "a+b (2) *.en", "x|y$*.de")
+    assert [path.name for files in aligned for path in files] == [
+        "a+b (2) 1.en",
+        "x|y$1.de",
+        "a+b (2) 2.en",
+        "x|y$2.de",
+    ]
+
+
 def test_files_that_only_sort_alike_do_not_go_together(tmp_path: Path) -> None:
     touch(tmp_path, "a.en", "b.en", "b.de", "c.de")
     with pytest.raises(DataError) as error:

@@ -136,11 +136,15 @@ def test_bytes_of_another_charset_are_named_with_their_line(tmp_path: Path) -> N
         ('msgid "a"\nmsgstr "b"\n"c\n', 3),
         ('msgid "a"\nmsgstr "b"\n\nmsgstr "c"\n', 4),
         ('msgid "a"\nmsgid_plural "as"\nmsgstr[x] "b"\n', 3),
-        ("/etc/hostname", 1),
     ],
 )
 def test_what_is_no_po_is_named_with_its_line(tmp_path: Path, content: str, line: int) -> None:
     assert f"{tmp_path}/x.po:{line}: " in fault(tmp_path, content)
+
+
+def test_content_that_looks_like_a_path_is_content(tmp_path: Path) -> None:
+    (tmp_path / "other.po").write_text(HEADER + ENTRIES)
+    assert "x.po:1: " in fault(tmp_path, f"{tmp_path}/other.po")
 
 
 def test_several_files_are_one_corpus(tmp_path: Path) -> None:

@@ -79,14 +79,14 @@ def test_several_variants_are_several_pairs_and_references(tmp_path: Path) -> No
 
 TAGGED = (
     'a <bpt i="1">&lt;b x="<sub>t</sub>"&gt;</bpt>bold<ept i="1">&lt;/b&gt;</ept> '
-    '<hi type="x">high <ph>{0}</ph></hi><it pos="begin">[i]</it><ut>u</ut> z'
+    '<hi type="x">high <ph>{0<sub>a<ph>b</ph></sub>}</ph></hi><it pos="begin">[i]</it><ut>u</ut> z'
 )
 
 
 def test_inline_codes_are_dropped_or_kept_as_they_are_written(tmp_path: Path) -> None:
     content = memory(unit(("en", TAGGED), ("de", "x")))
     assert read(tmp_path, content)[0].src == "a bold high  z"
-    assert read(tmp_path, content, tags="keep")[0].src == 'a <b x="t">bold</b> high {0}[i]u z'
+    assert read(tmp_path, content, tags="keep")[0].src == 'a <b x="t">bold</b> high {0ab}[i]u z'
 
 
 def test_no_unit_with_both_languages_is_an_error_that_says_what_there_is(tmp_path: Path) -> None:
