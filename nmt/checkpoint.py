@@ -51,7 +51,16 @@ def build_model(model: Model, src_vocab: int, tgt_vocab: int) -> Transformer:
     )
     position: Callable[[int], Any] = partial(build, POSITIONS, model.position)
     return Transformer(
-        Architecture(layer, src_vocab, tgt_vocab, model.encoder_layers, model.decoder_layers, model.tie, position)
+        Architecture(
+            layer,
+            src_vocab,
+            tgt_vocab,
+            model.encoder_layers,
+            model.decoder_layers,
+            model.tie,
+            model.word_dropout,
+            position,
+        )
     )
 
 

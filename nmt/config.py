@@ -58,6 +58,7 @@ class Model:
     dropout: Annotated[Rate, "of embeddings and of each sublayer's output"]
     attention_dropout: Annotated[Rate, "of attention weights"] = 0.0
     activation_dropout: Annotated[Rate, "after the activation of the feed-forward sublayers"] = 0.0
+    word_dropout: Annotated[Rate, "of whole tokens: their embeddings are zero, on both sides"] = 0.0
     norm: Literal["layer", "rms"] = "layer"
     norm_first: Annotated[bool, "true: pre-norm; false: post-norm, as in the paper"] = True
     activation: Literal["relu", "gelu", "swiglu"] = "relu"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -11,25 +12,31 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional as F
 
+from nmt.choice import NotNegative, Rate
 from nmt.data.batches import Batch
 from nmt.model.transformer import Transformer
 from nmt.progress import say
 
+Chunk = Callable[..., tuple[Tensor, ...]]
+Weights = tuple[float, float, float, float]  # of the losses of two passes, and of their divergences forth and back
+
 CHUNK = 512  # tokens whose logits exist at the same time
 CUDA_CHUNK = 2048  # fewer, larger kernels
+CUDA_MULTIPLE = 64  # pieces that a matrix product on a GPU likes the vocabulary to be a multiple of
 
 
 @dataclass
 class Sums:
     """Sums over the target tokens of a batch; `loss` carries the gradient, already divided by `tokens_of_update`."""
 
-    loss: Tensor  # what is minimised, as a sum over tokens divided by the tokens of the whole update
+    loss: Tensor  # what is minimised, as a sum over tokens times `scale`
     nll: Tensor  # negative log-likelihood, not smoothed, in nats, as a plain sum
     tokens: int  # real target tokens, end of sentence counted
 
 
 class Objective(Protocol):
-    def __call__(self, model: Transformer, batch: Batch, tokens_of_update: int) -> Sums: ...
+    def __call__(self, model: Transformer, batch: Batch, scale: float) -> Sums:
+        """`scale` is 1 / target tokens of the update, times the factor that keeps fp16 gradients from vanishing."""
 
 
 class CrossEntropy:
@@ -38,110 +45,222 @@ class CrossEntropy:
 
     def __init__(self, label_smoothing: float, compiled: bool) -> None:
         self.label_smoothing = label_smoothing
-        self.chunk = _CompiledChunk() if compiled else chunk_loss
+        self.chunk = _Compiled(chunk_loss) if compiled else chunk_loss
 
-    def __call__(self, model: Transformer, batch: Batch, tokens_of_update: int) -> Sums:
-        states_BTD = model(batch.src_BS, batch.tgt_in_BT)
-        states_ND = states_BTD.flatten(0, 1).index_select(0, batch.real_N)
+    def __call__(self, model: Transformer, batch: Batch, scale: float) -> Sums:
+        states_ND = model(batch.src_BS, batch.tgt_in_BT).flatten(0, 1).index_select(0, batch.real_N)
         loss, nll = projection_loss(
-            states_ND, model.projection.weight, batch.targets_N, self.label_smoothing, 1 / tokens_of_update, self.chunk
+            [states_ND], model.projection.weight, batch.targets_N, self.label_smoothing, scale, self.chunk
         )
         return Sums(loss, nll, batch.tokens)
 
 
+class _TwoPasses:
+    """What the objectives share that compare two passes over the same batch."""
+
+    weights: Weights
+
+    def __init__(self, label_smoothing: float, compiled: bool) -> None:
+        self.label_smoothing = label_smoothing
+        self.chunk = _Compiled(pair_loss) if compiled else pair_loss
+
+    def compare(self, batch: Batch, states_BTD: Tensor, weight_VD: Tensor, scale: float) -> Sums:
+        """`states_BTD` are those of the first pass and, below them, those of the second."""
+        streams = [states.flatten(0, 1).index_select(0, batch.real_N) for states in states_BTD.chunk(2)]
+        chunk = partial(self.chunk, weights=self.weights)
+        loss, nll = projection_loss(streams, weight_VD, batch.targets_N, self.label_smoothing, scale, chunk)
+        return Sums(loss, nll, batch.tokens)
+
+
+class RDrop(_TwoPasses):
+    """Cross-entropy of two passes with different dropout, and `alpha` times the divergence between them in both
+    directions (Liang et al. 2021), halved, so that it is per token as cross-entropy is."""
+
+    def __init__(self, label_smoothing: float, compiled: bool, *, alpha: NotNegative = 5.0) -> None:
+        super().__init__(label_smoothing, compiled)
+        self.weights = (0.5, 0.5, alpha / 4, alpha / 4)
+
+    def __call__(self, model: Transformer, batch: Batch, scale: float) -> Sums:
+        states_BTD = model(batch.src_BS.repeat(2, 1), batch.tgt_in_BT.repeat(2, 1))
+        return self.compare(batch, states_BTD, model.projection.weight, scale)
+
+
+class SimCut(_TwoPasses):
+    """Cross-entropy, and `alpha` times the divergence of a second pass in which a share `rate` of the token embeddings
+    of both sides is zero (Gao et al. 2022); the gradient goes through both passes."""
+
+    def __init__(self, label_smoothing: float, compiled: bool, *, alpha: NotNegative = 3.0, rate: Rate = 0.05) -> None:
+        super().__init__(label_smoothing, compiled)
+        self.weights = (1.0, 0.0, alpha, 0.0)
+        self.rate = rate
+
+    def __call__(self, model: Transformer, batch: Batch, scale: float) -> Sums:
+        kept = [
+            torch.cat([torch.ones_like(ids, dtype=torch.bool), torch.rand(ids.shape, device=ids.device) >= self.rate])
+            for ids in (batch.src_BS, batch.tgt_in_BT)
+        ]
+        states_BTD = model(batch.src_BS.repeat(2, 1), batch.tgt_in_BT.repeat(2, 1), *kept)
+        return self.compare(batch, states_BTD, model.projection.weight, scale)
+
+
 def projection_loss(
-    states_ND: Tensor,
+    streams: list[Tensor],
     weight_VD: Tensor,
     targets_N: Tensor,
     smoothing: float,
     scale: float,
-    chunk: Callable[..., tuple[Tensor, ...]] | None = None,
+    chunk: Chunk | None = None,
+    multiple: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Projects, takes the smoothed cross-entropy and its gradient, chunk by chunk: [N, V] is never held.
 
-    Returns the loss, summed over tokens and times `scale`, and the plain negative log-likelihood, summed.
-    The gradient of the weight is summed in fp32.
+    `streams` are the states [N, D] of one pass, or of two over the same targets. The projection is padded to a
+    `multiple` of pieces, which take no part in the loss. Returns the loss, summed over tokens and times `scale`, and the
+    plain negative log-likelihood, summed. The gradient of the weight is summed in fp32, or in the precision of the
+    weight if that is higher.
     """
+    multiple = multiple or (CUDA_MULTIPLE if weight_VD.is_cuda else 1)
     loss, nll = _ProjectionLoss.apply(  # type: ignore[no-untyped-call]
-        states_ND, weight_VD, targets_N, smoothing, scale, chunk or chunk_loss
+        weight_VD, targets_N, smoothing, scale, chunk or chunk_loss, multiple, *streams
     )
     return loss, nll
 
 
 class _ProjectionLoss(Function):
-    """Computes both gradients in the forward pass, while a chunk of logits is at hand."""
+    """Computes all gradients in the forward pass, while a chunk of logits is at hand."""
 
     @staticmethod
     def forward(
-        ctx: Any, states_ND: Tensor, weight_VD: Tensor, targets_N: Tensor, smoothing: float, scale: float, chunk: Any
+        ctx: Any,
+        weight_VD: Tensor,
+        targets_N: Tensor,
+        smoothing: float,
+        scale: float,
+        chunk: Chunk,
+        multiple: int,
+        *streams_ND: Tensor,
     ) -> tuple[Tensor, Tensor]:
         wanted = any(ctx.needs_input_grad)
-        weight = weight_VD.to(states_ND.dtype)
-        size = CUDA_CHUNK if states_ND.is_cuda else CHUNK
-        count, whole = len(states_ND), -(-len(states_ND) // size) * size
+        pieces, dtype = weight_VD.shape[0], streams_ND[0].dtype
+        exact = torch.promote_types(weight_VD.dtype, torch.float32)
+        weight = F.pad(weight_VD.to(dtype), (0, 0, 0, -pieces % multiple))
+        size = CUDA_CHUNK if weight.is_cuda else CHUNK
+        count = len(targets_N)
+        whole = -(-count // size) * size
         # All chunks have one size, so that one compiled kernel serves: the rest of the last one has weight 0.
-        states = F.pad(states_ND, (0, 0, 0, whole - count))
+        streams = [F.pad(states_ND, (0, 0, 0, whole - count)) for states_ND in streams_ND]
         targets = F.pad(targets_N, (0, whole - count))
-        scales = F.pad(states_ND.new_full((count,), scale, dtype=torch.float32), (0, whole - count))
-        grad_states = torch.empty_like(states) if wanted else None
-        grad_weight = torch.zeros(weight_VD.shape, dtype=torch.float32, device=weight_VD.device) if wanted else None
-        loss = torch.zeros((), dtype=torch.float32, device=states.device)
+        scales = F.pad(weight.new_full((count,), scale, dtype=exact), (0, whole - count))
+        grad_streams = [torch.empty_like(states) for states in streams] if wanted else []
+        grad_weight = torch.zeros(weight.shape, dtype=exact, device=weight.device) if wanted else None
+        loss = torch.zeros((), dtype=exact, device=weight.device)
         nll = torch.zeros_like(loss)
         for first in range(0, whole, size):
             part = slice(first, first + size)
-            chunk_sum, chunk_nll, grad_logits = chunk(states[part] @ weight.T, targets[part], scales[part], smoothing)
+            logits = [states[part] @ weight.T for states in streams]
+            chunk_sum, chunk_nll, *grad_logits = chunk(*logits, targets[part], scales[part], smoothing, pieces)
             loss += chunk_sum
             nll += chunk_nll
-            if grad_states is not None and grad_weight is not None:
-                torch.mm(grad_logits, weight, out=grad_states[part])
-                grad_weight += grad_logits.T @ states[part]
-        if grad_states is not None:
-            ctx.save_for_backward(grad_states[:count], grad_weight)
+            if grad_weight is not None:
+                for gradient, grad_states, states in zip(grad_logits, grad_streams, streams, strict=True):
+                    torch.mm(gradient, weight, out=grad_states[part])
+                    grad_weight += gradient.T @ states[part]
+        if grad_weight is not None:
+            ctx.save_for_backward(grad_weight[:pieces], *(grad_states[:count] for grad_states in grad_streams))
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
     @staticmethod
     def backward(ctx: Any, grad_loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        grad_states, grad_weight = ctx.saved_tensors
-        return grad_states * grad_loss.to(grad_states.dtype), grad_weight * grad_loss, None, None, None, None
+        grad_weight, *grad_streams = ctx.saved_tensors
+        grad_streams = [gradient * grad_loss.to(gradient.dtype) for gradient in grad_streams]
+        return grad_weight * grad_loss, None, None, None, None, None, *grad_streams
 
 
 def chunk_loss(
-    logits_NV: Tensor, targets_N: Tensor, scales_N: Tensor, smoothing: float
+    logits_NV: Tensor, targets_N: Tensor, scales_N: Tensor, smoothing: float, pieces: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """-> the sum of smoothed losses times their scales, the sum of plain ones where the scale is not 0, and the
-    gradient [N, V] of the first by the logits."""
-    pieces = logits_NV.shape[1]
-    scores = logits_NV.float()
-    log_total = scores.logsumexp(-1)
-    nll = log_total - scores.gather(1, targets_N[:, None])[:, 0]
-    spread = log_total - scores.mean(-1)
-    loss = (((1 - smoothing) * nll + smoothing * spread) * scales_N).sum()
-    at_target = torch.arange(pieces, device=scores.device)[None, :] == targets_N[:, None]
-    wanted = torch.where(at_target, 1 - smoothing + smoothing / pieces, smoothing / pieces)
-    gradient = ((scores - log_total[:, None]).exp() - wanted) * scales_N[:, None]
-    return loss, (nll * (scales_N != 0)).sum(), gradient.to(logits_NV.dtype)
+    gradient [N, V] of the first by the logits. Only the first `pieces` logits of a row are real."""
+    log_probs = _log_probs(logits_NV, pieces)
+    nll, loss = _smoothed(log_probs, targets_N, smoothing)
+    gradient = (log_probs.exp() - _wanted(log_probs, targets_N, smoothing)) * scales_N[:, None]
+    return (loss * scales_N).sum(), (nll * (scales_N != 0)).sum(), _padded(gradient, logits_NV)
 
 
-class _CompiledChunk:
-    """`chunk_loss` under torch.compile, which fuses its passes over the logits; as it stands where that fails."""
+def pair_loss(
+    first_NV: Tensor,
+    second_NV: Tensor,
+    targets_N: Tensor,
+    scales_N: Tensor,
+    smoothing: float,
+    pieces: int,
+    weights: Weights,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`chunk_loss` of two passes: their cross-entropies and divergences KL(first || second) and KL(second || first),
+    each times its weight. The plain loss is that of the first pass. Gradients by the logits of both."""
+    a, b = _log_probs(first_NV, pieces), _log_probs(second_NV, pieces)
+    p, q = a.exp(), b.exp()
+    (nll, loss_a), (_, loss_b) = _smoothed(a, targets_N, smoothing), _smoothed(b, targets_N, smoothing)
+    gap = a - b
+    forth, back = (p * gap).sum(-1), -(q * gap).sum(-1)
+    own_a, own_b, kl_forth, kl_back = weights
+    loss = own_a * loss_a + own_b * loss_b + kl_forth * forth + kl_back * back
+    wanted = _wanted(a, targets_N, smoothing)
+    # The gradient of KL(p || q) by the logits of p is p * (log p - log q - KL), by those of q it is q - p.
+    grad_a = own_a * (p - wanted) + kl_forth * p * (gap - forth[:, None]) + kl_back * (p - q)
+    grad_b = own_b * (q - wanted) + kl_back * q * (-gap - back[:, None]) + kl_forth * (q - p)
+    scale = scales_N[:, None]
+    gradients = _padded(grad_a * scale, first_NV), _padded(grad_b * scale, second_NV)
+    return (loss * scales_N).sum(), (nll * (scales_N != 0)).sum(), *gradients
 
-    def __init__(self) -> None:
-        self.run: Callable[..., tuple[Tensor, Tensor, Tensor]] = torch.compile(chunk_loss, dynamic=False)
+
+def _log_probs(logits_NV: Tensor, pieces: int) -> Tensor:
+    exact = torch.promote_types(logits_NV.dtype, torch.float32)
+    return logits_NV[:, :pieces].to(exact).log_softmax(-1)
+
+
+def _smoothed(log_probs_NV: Tensor, targets_N: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Plain and smoothed losses, of each token."""
+    nll = -log_probs_NV.gather(1, targets_N[:, None])[:, 0]
+    return nll, (1 - smoothing) * nll - smoothing * log_probs_NV.mean(-1)
+
+
+def _wanted(log_probs_NV: Tensor, targets_N: Tensor, smoothing: float) -> Tensor:
+    """The smoothed target distribution."""
+    pieces = log_probs_NV.shape[1]
+    at_target = torch.arange(pieces, device=targets_N.device)[None, :] == targets_N[:, None]
+    return at_target.to(log_probs_NV.dtype) * (1 - smoothing) + smoothing / pieces
+
+
+def _padded(gradient_NV: Tensor, logits_NV: Tensor) -> Tensor:
+    return F.pad(gradient_NV, (0, logits_NV.shape[1] - gradient_NV.shape[1])).to(logits_NV.dtype)
+
+
+class _Compiled:
+    """A chunk's loss under torch.compile, which fuses its passes over the logits; as it stands where that fails."""
+
+    def __init__(self, function: Chunk) -> None:
+        self.plain = function
+        self.run: Chunk = torch.compile(function, dynamic=False)
         self.works = False
 
-    def __call__(self, *arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def __call__(self, *arguments: Any, **more: Any) -> tuple[Tensor, ...]:
         if self.works:
-            return self.run(*arguments)
+            return self.run(*arguments, **more)
         try:
-            result = self.run(*arguments)
+            result = self.run(*arguments, **more)
             self.works = True
             return result
         except Exception as error:  # the compiler's own errors are of many kinds, and none is a reason to stop
             reason = str(error).strip().splitlines() or [type(error).__name__]
             say(f"the loss runs uncompiled, slower: {reason[0]}")
-            self.run, self.works = chunk_loss, True
-            return chunk_loss(*arguments)
+            self.run, self.works = self.plain, True
+            return self.plain(*arguments, **more)
 
 
-OBJECTIVES: Mapping[str, Callable[..., Objective]] = {"cross_entropy": CrossEntropy}
+OBJECTIVES: Mapping[str, Callable[..., Objective]] = {
+    "cross_entropy": CrossEntropy,
+    "rdrop": RDrop,
+    "simcut": SimCut,
+}

@@ -76,7 +76,7 @@ def resume(
 def _differences(found: checkpoint.Checkpoint, config: Config, where: Runtime, data: str) -> list[str]:
     """What changed since a checkpoint. Raises CheckpointError if its weights or moments are of no use any more."""
     old, new = found.config().tree(), config.tree()
-    free = ("dropout", "attention_dropout", "activation_dropout")  # have no weights of their own
+    free = ("dropout", "attention_dropout", "activation_dropout", "word_dropout")  # have no weights of their own
     settings = _changes(old["model"], new["model"], "model.")
     fixed = [change for key, change in settings.items() if key not in free]
     if old["train"]["optimizer"]["name"] != new["train"]["optimizer"]["name"]:

@@ -258,7 +258,7 @@ class Trainer:
         self.model.train()
         for index, micro in enumerate(micro_batches):
             runtime.seed_step(self.config.seed, state.step, index)
-            result = self.objective(self.model, micro, tokens)
+            result = self.objective(self.model, micro, 1 / tokens)
             result.loss.backward()  # type: ignore[no-untyped-call]
             self.totals[0] += result.loss.detach() * tokens
             self.totals[1] += result.nll

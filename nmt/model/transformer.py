@@ -41,6 +41,7 @@ class Architecture:
     encoder_layers: int
     decoder_layers: int
     tie: str = "all"
+    word_dropout: float = 0.0  # share of the tokens whose embedding is zero, in training
     position: Callable[[int], Position] = Sinusoidal
 
 
@@ -52,6 +53,7 @@ class Transformer(nn.Module):
         dim = arch.layer.dim
         self.dim = dim
         self.dropout = arch.layer.dropout
+        self.word_dropout = arch.word_dropout
         self.dtype = torch.float32  # of the activations; runtime's choice
         self.output_VD: Tensor | None = None  # the projection in that precision, once the weights are frozen
         self.src_embedding = nn.Embedding(arch.src_vocab, dim)
@@ -86,21 +88,26 @@ class Transformer(nn.Module):
         if self.projection is not self.tgt_embedding:
             nn.init.xavier_uniform_(self.projection.weight)
 
-    def forward(self, src_BS: Tensor, tgt_in_BT: Tensor) -> Tensor:
-        """States of the decoder for given target tokens, [B, T, D]; `logits` or an objective projects them."""
-        memory_BSD, mask_BS = self.encode(src_BS)
-        return self.decode(tgt_in_BT, memory_BSD, mask_BS)
+    def forward(
+        self, src_BS: Tensor, tgt_in_BT: Tensor, src_kept_BS: Tensor | None = None, tgt_kept_BT: Tensor | None = None
+    ) -> Tensor:
+        """States of the decoder for given target tokens, [B, T, D]; `logits` or an objective projects them.
 
-    def encode(self, src_BS: Tensor) -> tuple[Tensor, Tensor]:
+        Where a mask of tokens to keep is False, the token's embedding is zero.
+        """
+        memory_BSD, mask_BS = self.encode(src_BS, src_kept_BS)
+        return self.decode(tgt_in_BT, memory_BSD, mask_BS, tgt_kept_BT)
+
+    def encode(self, src_BS: Tensor, kept_BS: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """-> states of the encoder [B, S, D] and the mask [B, S] of real tokens."""
         mask_BS = src_BS != PAD
-        x_BSD = self._embed(self.src_embedding, self.src_position, src_BS, 0)
+        x_BSD = self._embed(self.src_embedding, self.src_position, src_BS, 0, kept_BS)
         for layer in self.encoder:
             x_BSD = layer(x_BSD, self.src_position, mask_BS)
         return self.encoder_norm(x_BSD), mask_BS
 
-    def decode(self, tgt_in_BT: Tensor, memory_BSD: Tensor, mask_BS: Tensor) -> Tensor:
-        x_BTD = self._embed(self.tgt_embedding, self.tgt_position, tgt_in_BT, 0)
+    def decode(self, tgt_in_BT: Tensor, memory_BSD: Tensor, mask_BS: Tensor, kept_BT: Tensor | None = None) -> Tensor:
+        x_BTD = self._embed(self.tgt_embedding, self.tgt_position, tgt_in_BT, 0, kept_BT)
         for layer in self.decoder:
             x_BTD = layer(x_BTD, self.tgt_position, memory_BSD, mask_BS)
         return self.decoder_norm(x_BTD)  # type: ignore[no-any-return]
@@ -140,8 +147,15 @@ class Transformer(nn.Module):
         state.length = at + 1
         return self.logits(self.decoder_norm(x_R1D[:, 0])).float().log_softmax(-1)
 
-    def _embed(self, table: nn.Embedding, position: Position, ids_BT: Tensor, start: int) -> Tensor:
+    def _embed(
+        self, table: nn.Embedding, position: Position, ids_BT: Tensor, start: int, kept_BT: Tensor | None = None
+    ) -> Tensor:
         x_BTD = table(ids_BT) * math.sqrt(self.dim)
+        if self.training and self.word_dropout:
+            drawn_BT = torch.rand(ids_BT.shape, device=ids_BT.device) >= self.word_dropout
+            kept_BT = drawn_BT if kept_BT is None else kept_BT & drawn_BT
+        if kept_BT is not None:
+            x_BTD = x_BTD * kept_BT[:, :, None]
         x_BTD = position.embed(x_BTD, start).to(self.dtype)
         return runtime.dropout(x_BTD, self.dropout if self.training else 0.0)
 
