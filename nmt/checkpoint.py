@@ -28,6 +28,7 @@ from nmt.files import read_lines, remove_directory, sha256, write_directory, wri
 from nmt.model.layers import LayerShape
 from nmt.model.position import POSITIONS
 from nmt.model.transformer import Architecture, Transformer
+from nmt.optim import Optimizer
 from nmt.run import Run
 from nmt.strict_yaml import dump, parse_yaml
 from nmt.tokenizer import Tokenizer
@@ -173,7 +174,7 @@ def find(model: str) -> Checkpoint:
 def save(
     directory: Path,
     model: Transformer,
-    optimizer: torch.optim.Optimizer | None,
+    optimizer: Optimizer | None,
     state: dict[str, Any],
     config: Config,
     tokenizer_from: Path,
@@ -227,23 +228,23 @@ def snapshot_path(run: Run, step: int) -> Path:
     return run.checkpoints / "snapshots" / f"step-{step:08d}.safetensors"
 
 
-def _optimizer_tensors(model: Transformer, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    names = {id(p): name for name, p in model.named_parameters()}
+def _optimizer_tensors(model: Transformer, optimizer: Optimizer) -> dict[str, Tensor]:
     return {
-        f"{names[id(p)]}/{key}": value.detach().cpu().contiguous()
-        for p, entries in optimizer.state.items()
-        for key, value in entries.items()
+        f"{name}/{key}": value.detach().cpu().contiguous()
+        for name, p in model.named_parameters()
+        if p.requires_grad
+        for key, value in optimizer.state_of(p).items()
         if isinstance(value, Tensor)
     }
 
 
-def load_optimizer(model: Transformer, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+def load_optimizer(model: Transformer, optimizer: Optimizer, tensors: dict[str, Tensor]) -> None:
     parameters = dict(model.named_parameters())
     for full_name, tensor in tensors.items():
         name, _, key = full_name.rpartition("/")
         parameter = parameters[name]
         # The step counter of AdamW is a scalar; it lives where the optimiser's fused kernel wants it.
-        optimizer.state[parameter][key] = tensor.to(parameter.device)
+        optimizer.state_of(parameter)[key] = tensor.to(parameter.device)
 
 
 def prune(run: Run, checkpoints: list[Checkpoint], keep_last: int, keep_best: int) -> list[Checkpoint]:

@@ -4,36 +4,108 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from nmt.choice import Natural, NotNegative, Positive, Rate
+from nmt.choice import Natural, NotNegative, Positive, Range, Rate
 
-Parameters = Iterable[nn.Parameter]
+Named = Iterable[tuple[str, nn.Parameter]]
+TABLES = ("embedding", "position", "projection")  # matrices whose rows are looked up one by one, by their names
+
+
+class Optimizer:
+    """One optimiser of torch, or several that share a model's parameters out among them."""
+
+    def __init__(self, *parts: torch.optim.Optimizer) -> None:
+        self.parts = parts
+        self.peaks = [group["lr"] for part in parts for group in part.param_groups]
+        self.owners = {id(p): part for part in parts for group in part.param_groups for p in group["params"]}
+
+    @property
+    def can_skip(self) -> bool:
+        """Whether `step` can be told on a GPU, without waiting for it, that there is nothing to do."""
+        return all(getattr(part, "_step_supports_amp_scaling", False) for part in self.parts)
+
+    def step(self, factor: float = 1.0, blown: Tensor | None = None) -> None:
+        """One update, at the peak rates times a factor; none if `blown` is not 0, for optimisers that can skip."""
+        groups = [group for part in self.parts for group in part.param_groups]
+        for group, peak in zip(groups, self.peaks, strict=True):
+            group["lr"] = peak * factor
+        for part in self.parts:
+            if blown is not None:
+                part.grad_scale, part.found_inf = None, blown  # type: ignore[attr-defined]  # what a GradScaler sets
+            part.step()
+
+    def zero_grad(self) -> None:
+        for part in self.parts:
+            part.zero_grad(set_to_none=True)
+
+    @property
+    def peak(self) -> float:
+        """The peak rate that is shown."""
+        return float(self.peaks[0])
+
+    def state_of(self, parameter: nn.Parameter) -> dict[str, Any]:
+        """What is remembered of a parameter, to be read or filled."""
+        state: dict[str, Any] = self.owners[id(parameter)].state[parameter]
+        return state
 
 
 def adamw(
-    parameters: Parameters,
+    parameters: Named,
     *,
     lr: Positive = 2e-3,
     betas: tuple[Rate, Rate] = (0.9, 0.98),
     eps: Positive = 1e-9,
     weight_decay: NotNegative = 0.0,
-) -> torch.optim.Optimizer:
-    """Adam with decoupled weight decay (Loshchilov and Hutter 2019); decay 0 is the paper's Adam (section 5.3)."""
-    return torch.optim.AdamW(
-        parameters, lr=lr, betas=(betas[0], betas[1]), eps=eps, weight_decay=weight_decay, fused=True
-    )
+) -> Optimizer:
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019), of matrices only; decay 0 is the paper's Adam
+    (section 5.3)."""
+    return Optimizer(_adamw([p for _, p in parameters], lr, betas, eps, weight_decay))
 
 
-def sgd(parameters: Parameters, *, lr: Positive = 0.1, momentum: Rate = 0.0) -> torch.optim.Optimizer:
+def _adamw(
+    parameters: list[nn.Parameter], lr: float, betas: tuple[float, float], eps: float, weight_decay: float
+) -> torch.optim.AdamW:
+    groups = [
+        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},  # norms and biases
+    ]
+    kept = [group for group in groups if group["params"]]
+    return torch.optim.AdamW(kept, lr=lr, betas=(betas[0], betas[1]), eps=eps, fused=True)
+
+
+def muon(
+    parameters: Named,
+    *,
+    lr: Positive = 0.02,
+    momentum: Rate = 0.95,
+    weight_decay: NotNegative = 0.0,
+    adamw_lr: Positive = 2e-3,
+    betas: tuple[Rate, Rate] = (0.9, 0.98),
+    eps: Positive = 1e-9,
+) -> Optimizer:
+    """Muon (Jordan et al. 2024) for the matrices inside the layers, with orthogonal updates at the rate `lr`; AdamW at
+    `adamw_lr` for all else: embeddings, positions, norms and biases."""
+    named = list(parameters)
+    matrices = [p for name, p in named if p.ndim == 2 and not any(table in name for table in TABLES)]
+    rest = [p for name, p in named if p.ndim != 2 or any(table in name for table in TABLES)]
+    parts: list[torch.optim.Optimizer] = []
+    if matrices:
+        parts.append(torch.optim.Muon(matrices, lr=lr, momentum=momentum, weight_decay=weight_decay))
+    if rest:
+        parts.append(_adamw(rest, adamw_lr, betas, eps, weight_decay))
+    return Optimizer(*parts)
+
+
+def sgd(parameters: Named, *, lr: Positive = 0.1, momentum: Rate = 0.0) -> Optimizer:
     """Plain stochastic gradient descent."""
-    return torch.optim.SGD(parameters, lr=lr, momentum=momentum, fused=True)
+    return Optimizer(torch.optim.SGD([p for _, p in parameters], lr=lr, momentum=momentum, fused=True))
 
 
-OPTIMIZERS: Mapping[str, Callable[..., torch.optim.Optimizer]] = {"adamw": adamw, "sgd": sgd}
+OPTIMIZERS: Mapping[str, Callable[..., Optimizer]] = {"adamw": adamw, "muon": muon, "sgd": sgd}
 
 
 class Schedule(Protocol):
@@ -91,10 +163,36 @@ class Cosine(_WarmUp):
         return min(self.risen(step, share), 0.5 - 0.5 * math.cos(math.pi * self.left(share)))
 
 
+class Constant(_WarmUp):
+    """After the warm-up, the peak rate to the end."""
+
+    def __call__(self, step: int, share: float) -> float:
+        return min(1.0, self.risen(step, share))
+
+
+class WarmupStableDecay(_WarmUp):
+    """After the warm-up the peak rate, and over the last share `decay` of the run a straight line to zero."""
+
+    def __init__(
+        self,
+        steps: int | None,
+        *,
+        warmup: Literal["auto"] | Natural = "auto",
+        decay: Annotated[float, Range(gt=0, le=1)] = 0.2,
+    ) -> None:
+        super().__init__(steps, warmup=warmup)
+        self.decay = decay
+
+    def __call__(self, step: int, share: float) -> float:
+        return min(1.0, self.risen(step, share), max(0.0, (1 - share) / self.decay))
+
+
 SCHEDULES: Mapping[str, Callable[..., Schedule]] = {
     "inverse_sqrt": InverseSqrt,
     "linear": Linear,
     "cosine": Cosine,
+    "constant": Constant,
+    "wsd": WarmupStableDecay,
 }
 
 
@@ -107,6 +205,10 @@ def clip(parameters: list[nn.Parameter], largest: float) -> Tensor:
     return norm
 
 
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = rate
+@torch.no_grad()
+def follow(averages: list[Tensor], parameters: list[nn.Parameter], decay: float, step: int) -> None:
+    """Moves the exponential moving averages of the weights towards them after update number `step`, from 1 on.
+
+    Early on the decay is smaller, so that the random start is soon forgotten.
+    """
+    torch._foreach_lerp_(averages, list[Tensor](parameters), 1 - min(decay, (1 + step) / (10 + step)))

@@ -1,4 +1,4 @@
-"""Training: the state of a run, one update, and the loop around it.
+"""Training: the loop around the updates, and what it writes down.
 
 What is not in `TrainState` is a function of (config, seed, step): the order of batches, dropout, the learning rate.
 """
@@ -13,45 +13,34 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn
 
-import numpy as np
 import torch
 
 from nmt import checkpoint, optim, runtime
 from nmt.choice import Choice, build
 from nmt.config import Config
 from nmt.data import filters, plan
-from nmt.data.batches import Batch, collate
 from nmt.errors import NmtError
+from nmt.feed import Ahead, Feed, Pairs, Position, Ready
 from nmt.files import write_file
 from nmt.loss import OBJECTIVES, Objective
 from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
 from nmt.optim import OPTIMIZERS, SCHEDULES
 from nmt.progress import TrainingProgress
-from nmt.resume import resume, start_anew
+from nmt.ranks import Ranks, join, leave
+from nmt.resume import Resumed, go_back, resume, start_anew
 from nmt.run import Record, Run, cut, size
 from nmt.signals import Signals, Stop
 from nmt.strict_yaml import dump
 from nmt.tokenizer import Tokenizer
+from nmt.update import LEAST_SCALE, Updater
 from nmt.validate import Rank, Validation, ValidPairs
 
-
-class Epoch(Protocol):
-    """Training pairs as ids, by number, as they are seen in an epoch."""
-
-    def lengths(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
-
-    def ids(self, pairs: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]: ...
-
-
-class Pairs(Protocol):
-    """Training pairs."""
-
-    def __len__(self) -> int: ...
-
-    def epoch(self, epoch: int) -> Epoch: ...
+IN_ROW = 3  # updates skipped one after the other, after which the run goes back
+SETBACKS = 3  # after which it gives up
+SLOWER = 0.5  # what the learning rate is multiplied by then
 
 
 @dataclass
@@ -66,52 +55,74 @@ class Sets:
     digest: str
 
 
-def fit(config: Config, sets: Sets) -> int:
+def fit(config: Config, sets: Sets, ranks: Ranks | None = None) -> int:
     """Trains, or goes on training, in config.run_dir. Returns 0, or 128 + the signal that ended it early.
 
     The caller holds the run directory's lock.
     """
     with Signals() as signals:
-        trainer = Trainer(config, sets, signals)
+        trainer = Trainer(config, sets, signals, ranks or Ranks())
         try:
             return trainer.run()
         finally:
-            trainer.progress.close()
+            trainer.close()
 
 
 class Trainer:
     """One process's hold on a run: the model, its optimiser, its state, and where they go."""
 
-    def __init__(self, config: Config, sets: Sets, signals: Signals) -> None:
+    def __init__(self, config: Config, sets: Sets, signals: Signals, ranks: Ranks | None = None) -> None:
         settings = config.train
         self.config, self.settings, self.sets, self.signals = config, settings, sets, signals
+        self.ranks = ranks or Ranks()
         self.paths = Run(config.run_dir)
         self.runtime = runtime.choose(settings.device, settings.precision, settings.threads)
         runtime.seed_step(config.seed, 0)
         pieces = sets.tokenizer
         self.model = checkpoint.build_model(config.model, len(pieces.src), len(pieces.tgt)).to(self.runtime.device)
         self.model.dtype = self.runtime.dtype
-        self.parameters = list(self.model.parameters())
-        self.optimizer: torch.optim.Optimizer = build(OPTIMIZERS, settings.optimizer, self.parameters)
-        self.peak_rate = float(self.optimizer.param_groups[0]["lr"])
+        if settings.init_from:
+            checkpoint.load_weights(self.model, checkpoint.find(settings.init_from).weights(), Path(settings.init_from))
+        optim.freeze(self.model, settings.freeze)
+        named = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
+        self.optimizer: optim.Optimizer = build(OPTIMIZERS, settings.optimizer, named)
         self.schedule: optim.Schedule = build(SCHEDULES, settings.schedule, settings.steps)
-        self.objective = self._objective()
         self.started = time.monotonic()
+        self.progress = TrainingProgress(self.paths.log if self.ranks.first else None)
         self.record = Record(self.paths.metrics)
-        # Sums that stay on the device, so that a GPU is not waited for at every step: loss, nll, gradient norm.
-        exact = torch.float32 if self.runtime.device.type == "mps" else torch.float64  # which mps does not have
-        self.totals = torch.zeros(3, dtype=exact, device=self.runtime.device)
+        self.board = _board(self.paths.directory / "tensorboard") if settings.tensorboard and self.ranks.first else None
+        self.resumed = Resumed(self.model, self.optimizer, optim.averages(self.model, settings.ema))
         self.state, self.differences = resume(
-            self.paths, config, self.runtime, self.model, self.optimizer, pieces.digest(), sets.digest
+            self.paths, config, self.runtime, self.resumed, pieces.digest(), sets.digest, self.ranks.first
         )
-        self.saved = self.state.step or -1  # the step of the newest checkpoint
-        for index, key in enumerate(("loss", "nll", "norm")):
-            self.totals[index] = self.state.since_log.get(key, 0.0)
-        self.specs = self._plan()
-        self._settle()  # other settings than before the stop may have made the window shorter
-        self.progress = TrainingProgress(self.paths.log)
+        self.ranks.wait()  # the logs are cut
+        self.feed = Feed(
+            sets.train, sets.shares, settings.batch_tokens, config.seed, self.runtime.device, self.ranks.rank, self.ranks.world
+        )
+        self.updater = Updater(self.model, self._objective(), self.optimizer, self.feed, self.ranks, self.runtime)
         self.validation = self._validation()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Takes up the state: from the start, from a checkpoint, or after going back to one."""
+        state = self.state
+        self.saved = state.step or -1  # the step of the newest checkpoint
+        for index, key in enumerate(("loss", "nll", "norm", "skipped")):
+            self.updater.totals[index] = state.since_log.get(key, 0.0)
+        self.updater.scale, self.updater.finite_in_row = state.loss_scale or self.updater.scale, state.finite_in_row
+        self.updater.in_row.zero_()
+        if state.accumulate is None:
+            state.accumulate = self._accumulate()
+        left_out = [Position(*at) for at in state.left_out]
+        self.feed = dataclasses.replace(self.feed, left_out=left_out)
+        self.updater.feed = self.feed
+        self.ahead: Ahead = self.feed.ahead(Position(state.epoch, state.window, state.batch), state.accumulate)
+        self.passed = self._agreed_share(state.epochs)
         self.log_started = time.monotonic()
+
+    def close(self) -> None:
+        self.ahead.close()
+        self.progress.close()
 
     def _validation(self) -> Validation:
         config = self.config
@@ -126,6 +137,7 @@ class Trainer:
             self.runtime,
             self.paths,
             self.progress.line,
+            self.ranks,
         )
 
     def _objective(self) -> Objective:
@@ -135,6 +147,15 @@ class Trainer:
         objective: Objective = build(OBJECTIVES, self.settings.objective, self.settings.label_smoothing, bool(compiled))
         return objective
 
+    def _accumulate(self) -> int:
+        """Micro-batches a process: as the config says, or as few as memory allows for."""
+        wanted = self.settings.accumulate
+        if wanted != "auto":
+            return wanted
+        needed = runtime.training_memory(self.model, self.settings.batch_tokens // self.ranks.world)
+        available = runtime.available_memory(self.runtime.device) / (1 if self.runtime.device.type == "cuda" else self.ranks.world)
+        return max(1, math.ceil(needed / available))
+
     # --- the loop ---
 
     def run(self) -> int:
@@ -143,36 +164,44 @@ class Trainer:
             self.progress.line(f"nothing to do: the run is complete at step {state.step} ({self._limit_reached()})")
             return 0
         state.finished = False  # a complete run goes on when its limit was raised
-        with write_file(self.paths.config) as stream:
-            stream.write(dump(self.config.tree()).encode())
+        if self.ranks.first:
+            with write_file(self.paths.config) as stream:
+                stream.write(dump(self.config.tree()).encode())
         self._greet()
         try:
             while not self._finished():
-                if self._due(settings.validate_every) and state.validated != state.step:
+                if self._due(settings.validate_every) and self.state.validated != self.state.step:
                     self.validate()
                     continue  # patience may have run out
-                if self._due(settings.save_every) and self.saved != state.step:
+                if self._due(settings.save_every) and self.saved != self.state.step:
                     self.save()
-                if self.signals.received:
+                if self.stopping:
                     raise Stop
                 self.update()
                 if self._due(settings.log_every):
                     self.log()
             self._finish()
         except Stop:
-            if self.saved != state.step:
+            if self.saved != self.state.step:
                 self.save()
-            name = signal.Signals(self.signals.received).name
-            self.progress.line(f"stopped by {name} at step {state.step}; everything is saved, the same command goes on")
-            return 128 + self.signals.received
+            name = signal.Signals(self.stopping).name
+            self.progress.line(
+                f"stopped by {name} at step {self.state.step}; everything is saved, the same command goes on"
+            )
+            return 128 + self.stopping
         return 0
+
+    @property
+    def stopping(self) -> int:
+        """The signal that some process has received."""
+        return int(self.ranks.most(self.signals.received)[0])
 
     def _due(self, every: int) -> bool:
         return self.state.step > 0 and self.state.step % every == 0
 
     def _finished(self) -> bool:
         patience = self.settings.patience
-        return self.share() >= 1 or (patience > 0 and self.state.stale >= patience)
+        return self.passed >= 1 or (patience > 0 and self.state.stale >= patience)
 
     def _finish(self) -> None:
         """The end of a run always validates and saves, also the average of the last snapshots."""
@@ -195,7 +224,7 @@ class Trainer:
         settings, state = self.settings, self.state
         if settings.steps and state.step >= settings.steps:
             return f"{settings.steps} steps"
-        if settings.epochs and state.epoch >= settings.epochs:
+        if settings.epochs and state.epochs >= settings.epochs:
             return f"{settings.epochs} epochs"
         if settings.minutes and self._clock() >= 60 * settings.minutes:
             return f"{settings.minutes:g} minutes"
@@ -205,89 +234,92 @@ class Trainer:
         """Seconds of training, validation and saving, over all processes of the run."""
         return self.state.seconds + time.monotonic() - self.started
 
-    def share(self) -> float:
-        """How much of the run is over, by the limit that comes first."""
-        settings, state = self.settings, self.state
+    def _agreed_share(self, epochs: float) -> float:
+        """How much of the run is over, by the limit that comes first; the same for all processes."""
+        settings = self.settings
         shares = [0.0]
         if settings.steps:
-            shares.append(state.step / settings.steps)
+            shares.append(self.state.step / settings.steps)
         if settings.epochs:
-            shares.append(self.epochs() / settings.epochs)
-        if settings.minutes:
-            shares.append(self._clock() / (60 * settings.minutes))
+            shares.append(epochs / settings.epochs)
+        if settings.minutes:  # clocks differ
+            shares.append(self.ranks.most(self._clock() / (60 * settings.minutes))[0])
         return max(shares)
-
-    def epochs(self) -> float:
-        """Passes over the training data, with fractions."""
-        state = self.state
-        return state.epoch + (state.window + state.batch / len(self.specs)) / self._windows()
-
-    def _windows(self) -> int:
-        return plan.windows(plan.epoch_size(self.sets.shares, self.state.epoch))
 
     # --- one update ---
 
-    def _plan(self) -> list[plan.BatchSpec]:
-        """The batches of the window that the state is in."""
-        state, seed, pairs = self.state, self.config.seed, self.sets.train
-        members = plan.window_pairs(self.sets.shares, seed, state.epoch, state.window)
-        lengths = pairs.epoch(state.epoch).lengths(members)
-        return plan.plan_window(members, *lengths, self.settings.batch_tokens, seed, state.epoch, state.window)
-
-    def _advance(self) -> None:
-        """Moves the state past the batch that was used."""
-        self.state.step += 1
-        self.state.batch += 1
-        self._settle()
-
-    def _settle(self) -> None:
-        """Moves a state that is past its window on to the next window, or the next epoch."""
-        state = self.state
-        while state.batch >= len(self.specs):
-            state.batch, state.window = 0, state.window + 1
-            if state.window >= self._windows():
-                state.window, state.epoch = 0, state.epoch + 1
-            self.specs = self._plan()
-
     def update(self) -> None:
         """One step of the optimiser on the gradient of the mean loss per target token."""
-        state = self.state
-        rate = self.peak_rate * self.schedule(state.step, self.share())
-        micro_batches = self._micro_batches(self.specs[state.batch])
-        tokens = sum(micro.tokens for micro in micro_batches)
-        self.model.train()
-        for index, micro in enumerate(micro_batches):
-            runtime.seed_step(self.config.seed, state.step, index)
-            result = self.objective(self.model, micro, 1 / tokens)
-            result.loss.backward()  # type: ignore[no-untyped-call]
-            self.totals[0] += result.loss.detach() * tokens
-            self.totals[1] += result.nll
-        norm = optim.clip(self.parameters, self.settings.clip_norm)
-        self.totals[2] += norm
-        optim.set_rate(self.optimizer, rate)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        state, settings = self.state, self.settings
+        ready = self.ahead.take()
+        factor = state.rate_factor * self.schedule(state.step, self.passed)
+        outcome = self.updater(ready, self.config.seed, state.step, factor, settings.clip_norm, state.accumulate or 1)
+        if outcome.accumulate != state.accumulate:
+            self.progress.line(
+                f"memory did not suffice: from step {state.step} on {outcome.accumulate} micro-batches an update"
+            )
+            state.accumulate = outcome.accumulate
+        for pair in outcome.too_long:
+            self.progress.line(f"warning: left out, since it alone fills the memory: {self.sets.train.where(pair)}")
         sums = state.since_log
-        padding = sum(micro.padding for micro in micro_batches) / len(micro_batches)
-        for key, value in (("steps", 1), ("tokens", tokens), ("padding", padding)):
+        for key, value in (("steps", 1), ("tokens", ready.tokens), ("padding", ready.padding)):
             sums[key] = sums.get(key, 0) + value
-        sums["lr"] = rate
-        self._advance()
+        sums["lr"] = self.optimizer.peak * factor
+        state.step += 1
+        state.epoch, state.window, state.batch = ready.next
+        state.epochs = ready.epochs
+        self.passed = self._agreed_share(ready.epochs)
+        if outcome.skipped:
+            self._skipped(ready)
+        elif self.resumed.averages:
+            optim.follow(self.resumed.averages, self.updater.parameters, settings.ema, state.step)
 
-    def _micro_batches(self, spec: plan.BatchSpec) -> list[Batch]:
-        src, tgt = self.sets.train.epoch(self.state.epoch).ids(spec.pairs)
-        count = 1 if self.settings.accumulate == "auto" else min(self.settings.accumulate, len(src))
-        return [
-            collate([src[i] for i in rows], [tgt[i] for i in rows], spec.shape, self.runtime.device)
-            for rows in np.array_split(np.arange(len(src)), count)
-        ]
+    def _skipped(self, ready: Ready) -> None:
+        """The weights are as before. A gradient that overflows fp16 is no fault; any other is named."""
+        if self.runtime.precision == "fp16" and self.updater.scale > LEAST_SCALE:
+            return
+        places = ", ".join(self.sets.train.where(int(pair)) for pair in ready.pairs[:3])
+        more = f" and {len(ready.pairs) - 3} more" if len(ready.pairs) > 3 else ""
+        self.progress.line(f"update {self.state.step} skipped: its gradient is not finite; its pairs: {places}{more}")
+        self.state.left_out.append(list(ready.at))
+        self._go_back_if_needed()
+
+    def _go_back_if_needed(self) -> None:
+        if self.updater.in_row.item() < IN_ROW:
+            return
+        what = f"{IN_ROW} updates in a row were not finite"
+        if self.state.setbacks == SETBACKS:
+            self._diverged(f"{what}, after going back {SETBACKS} times")
+        before = self.state
+        state = go_back(self.paths, self.resumed)
+        if state is None:
+            self._diverged(f"{what}, and there is no checkpoint to go back to")
+        state.seconds = before.seconds
+        state.setbacks, state.rate_factor = before.setbacks + 1, before.rate_factor * SLOWER
+        state.left_out, state.accumulate = before.left_out, before.accumulate
+        self.progress.line(
+            f"{what}: going back from step {before.step} to step {state.step}, "
+            f"with {state.rate_factor:g} times the learning rate and without those batches"
+        )
+        self.ahead.close()
+        self.state = state
+        self._begin()
+
+    def _diverged(self, what: str) -> NoReturn:
+        saved = checkpoint.complete(self.paths)
+        kept = f"the checkpoints in {self.paths.checkpoints} are from before" if saved else "nothing was saved yet"
+        raise NmtError(
+            f"training diverged at step {self.state.step}: {what}; {kept}; "
+            "go on with a lower train.optimizer.lr or a longer train.schedule.warmup"
+        )
 
     # --- numbers ---
 
     def _collect(self) -> dict[str, float]:
         """Copies the sums from the device into the state, beside the time that they took."""
         sums = self.state.since_log
-        sums.update(zip(("loss", "nll", "norm"), self.totals.tolist(), strict=True))  # waits for a GPU
+        # Copied, as the state keeps those of this process, and logs those of all.
+        sums.update(zip(("loss", "nll", "norm", "skipped"), self.updater.totals.tolist(), strict=True))  # waits for a GPU
         now = time.monotonic()
         sums["seconds"] = sums.get("seconds", 0.0) + now - self.log_started
         self.log_started = now
@@ -295,55 +327,69 @@ class Trainer:
 
     def log(self) -> None:
         sums, state = self._collect(), self.state
+        loss, nll = self.ranks.sum(self.updater.totals[:2].clone()).tolist()
         tokens, steps, seconds = sums["tokens"], sums["steps"], sums["seconds"]
-        loss, nll = sums["loss"] / tokens, sums["nll"] / tokens
-        if not math.isfinite(loss):
-            self._diverged(f"the loss is {loss}")
-        self.record.append(
+        loss, nll = loss / tokens, nll / tokens
+        used = max(1.0, steps - sums["skipped"])
+        memory = max(self.ranks.most(runtime.peak_memory(self.runtime.device)))
+        self._write_down(
             "train",
             step=state.step,
-            epoch=round(self.epochs(), 4),
+            epoch=round(state.epochs, 4),
             loss=loss,
             nll=nll,
             ppl=math.exp(min(nll, 100)),
             lr=sums["lr"],
-            grad_norm=sums["norm"] / steps,
+            grad_norm=sums["norm"] / used,
             target_tokens_per_second=tokens / seconds,
             padding=sums["padding"] / steps,
+            skipped=int(sums["skipped"]),
             seconds=round(self._clock(), 1),
+            memory_gb=round(memory / 1e9, 2),
         )
+        left = self._clock() * (1 / self.passed - 1) if self.passed else 0.0
         self.progress.line(
-            f"step {state.step}  epoch {self.epochs():.2f}  loss {loss:.3f}  ppl {math.exp(min(nll, 100)):.2f}  "
-            f"lr {sums['lr']:.2e}  {tokens / seconds:,.0f} target tokens/s"
+            f"step {state.step}  epoch {state.epochs:.2f}  loss {loss:.3f}  ppl {math.exp(min(nll, 100)):.2f}  "
+            f"norm {sums['norm'] / used:.2f}  lr {sums['lr']:.2e}  {tokens / seconds:,.0f} target tokens/s  "
+            f"{memory / 1e9:.1f} GB  {left / 60:.0f} min left"
         )
         self.progress.at(
-            self.share(), f"step {state.step} loss {loss:.3f} {tokens / seconds:,.0f} tok/s lr {sums['lr']:.1e}"
+            self.passed, f"step {state.step} loss {loss:.3f} {tokens / seconds:,.0f} tok/s lr {sums['lr']:.1e}"
         )
         state.since_log = {}
-        self.totals.zero_()
+        self.updater.totals.zero_()
+        if self.runtime.device.type == "cuda":  # elsewhere it is known at once
+            self._go_back_if_needed()
 
-    def _diverged(self, what: str) -> NoReturn:
-        raise NmtError(
-            f"training diverged before step {self.state.step}: {what}; the checkpoints in {self.paths.checkpoints} are "
-            "from before; go on with a lower train.optimizer.lr or a longer train.schedule.warmup"
-        )
-
-    def _check_finite(self) -> None:
-        if not all(bool(torch.isfinite(p).all()) for p in self.parameters):
-            self._diverged("weights are not finite")
+    def _write_down(self, kind: str, **values: Any) -> None:
+        """A row of metrics.jsonl, and of TensorBoard."""
+        if self.ranks.first:
+            self.record.append(kind, **values)
+        if self.board is not None:
+            for key, value in values.items():
+                if isinstance(value, (int, float)) and key != "step":
+                    self.board.add_scalar(f"{kind}/{key}", value, values["step"])
 
     # --- validation ---
 
+    def _measured(self) -> Transformer:
+        """The model that is measured and kept: with averaged weights, if they are averaged all along."""
+        if not self.resumed.averages:
+            return self.model
+        model = copy.deepcopy(self.model)
+        optim.replace(model, self.resumed.averages)
+        return model
+
     def validate(self) -> None:
         """Scores the model on the validation sets, and decides whether it is a new best."""
-        self._check_finite()
         paused = time.monotonic()
         state, settings = self.state, self.settings
-        score = self._measure(self.model)
+        model = self._measured()
+        score = self._measure(model)
         state.validated = state.step
-        if settings.average:
-            checkpoint.save_snapshot(self.paths, state.step, self.model)
-            state.snapshots = [*state.snapshots, state.step][-settings.average :]
+        if settings.average and self.ranks.first:
+            checkpoint.save_snapshot(self.paths, state.step, model)
+        state.snapshots = [*state.snapshots, state.step][-settings.average :] if settings.average else []
         better = score is not None and (state.best is None or score > tuple(state.best))
         if better and score is not None:
             state.best, state.stale = list(score), 0
@@ -358,41 +404,46 @@ class Trainer:
         averaged = copy.deepcopy(self.model)
         checkpoint.load_weights(averaged, checkpoint.average(self.paths, self.state.snapshots), self.paths.checkpoints)
         score = self._measure(averaged, len(self.state.snapshots))
-        self._write(averaged, None, score, averaged=True)
+        self._write(averaged, score, averaged=True)
 
     def _measure(self, model: Transformer, averaged: int = 0) -> Rank | None:
         """Scores a model on the validation sets; broken off by a signal, it leaves no trace in the logs."""
         before = size(self.paths.metrics), size(self.paths.log)
         try:
             with self.signals.breaking_off():
-                return self.validation.score(model, self.state.step, averaged)
+                rows, score = self.validation.score(model, self.state.step, averaged)
+                for row in rows:
+                    self._write_down("valid", **row)
+                return score
         except Stop:
             cut(self.paths.metrics, before[0])
             cut(self.paths.log, before[1])
             raise
 
-    # --- saving and resuming ---
+    # --- saving ---
 
     def save(self, score: Rank | None = None) -> None:
-        self._check_finite()
         self._collect()
         self.state.metrics_bytes, self.state.log_bytes = size(self.paths.metrics), size(self.paths.log)
+        self.state.loss_scale, self.state.finite_in_row = self.updater.scale, self.updater.finite_in_row
         if score is None and self.state.validated == self.state.step:
             score = self.validation.recorded(self.state.step)
-        self._write(self.model, self.optimizer, score, averaged=False)
+        self._write(self._measured(), score, averaged=False)
         self.saved = self.state.step
         self.log_started = time.monotonic()  # the speed of training is that of training
 
-    def _write(
-        self, model: Transformer, optimizer: torch.optim.Optimizer | None, score: Rank | None, averaged: bool
-    ) -> None:
+    def _write(self, model: Transformer, score: Rank | None, averaged: bool) -> None:
+        if not self.ranks.first:
+            return
+        if not all(bool(torch.isfinite(p).all()) for p in (*model.parameters(), *self.model.parameters())):
+            self._diverged("weights are not finite")
         state = dataclasses.asdict(self.state)
         state["seconds"] = self._clock()
         name = f"step-{self.state.step:08d}" + (".average" if averaged else "")
         checkpoint.save(
             self.paths.checkpoints / name,
             model,
-            optimizer,
+            {} if averaged else self.resumed.tensors(),
             {
                 "step": self.state.step,
                 "score": score and score[0],
@@ -400,7 +451,7 @@ class Trainer:
                 "metric": self.settings.metric,
                 "averaged": averaged,
                 "train": state,
-                "environment": self.runtime.describe(),
+                "environment": self.runtime.describe() | {"processes": self.ranks.world},
                 "config_digest": self.config.digest(),
                 "data_digest": self.sets.digest,
                 "tokenizer_digest": self.sets.tokenizer.digest(),
@@ -412,22 +463,45 @@ class Trainer:
         checkpoint.prune(self.paths, checkpoint.complete(self.paths), keep.last, keep.best)
 
     def _greet(self) -> None:
-        count = sum(p.numel() for p in self.parameters)
-        where = self.runtime
-        if self.state.step:
-            self.progress.line(f"going on from step {self.state.step}")
+        count = sum(p.numel() for p in self.model.parameters())
+        where, state = self.runtime, self.state
+        if state.step:
+            self.progress.line(f"going on from step {state.step}")
             for difference in self.differences:
                 self.progress.line(f"not the same as before the stop: {difference}")
         else:
+            processes = f"{self.ranks.world} processes, each " if self.ranks.world > 1 else ""
             self.progress.line(
-                f"{count:,} parameters on {where.device} in {where.precision}, {where.threads} CPU threads; "
-                f"{len(self.sets.train):,} pairs, about {self.settings.batch_tokens:,} tokens an update"
+                f"{count:,} parameters on {processes}{where.device} in {where.precision}, {where.threads} CPU threads"
             )
+            self.progress.line(self._batches())
         if self.settings.minutes:
             self.progress.line("the limit is in minutes, so that the run cannot be reproduced exactly")
         if not self.sets.valid:
             self.progress.line("warning: no validation set; the last checkpoint counts as the best")
         self.validation.check()
+
+    def _batches(self) -> str:
+        """What an epoch is, judged by its first window."""
+        specs, pairs = self.feed.specs(0, 0), self.sets.train.epoch(0)
+        lengths = [pairs.lengths(spec.pairs) for spec in specs[:100]]
+        real = sum(int(src.sum() + tgt.sum()) for src, tgt in lengths)
+        places = sum(len(spec.pairs) * sum(spec.shape) for spec in specs[:100])
+        tokens = sum(int(tgt.sum()) for _, tgt in lengths) / max(1, len(lengths))
+        operations = 6 * sum(p.numel() for p in self.model.parameters() if p.ndim == 2) * tokens
+        return (
+            f"{len(self.sets.train):,} pairs; an epoch has about {len(specs) * self.feed.windows(0):,} batches of "
+            f"{tokens:,.0f} target tokens, {1 - real / max(1, places):.1%} padding; "
+            f"an update costs about {operations / 1e9:,.0f} GFLOP in {self.state.accumulate} micro-batches"
+        )
+
+
+def _board(directory: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise NmtError("train.tensorboard needs the package tensorboard: pip install 'nmt[tensorboard]'") from None
+    return SummaryWriter(str(directory))
 
 
 def train(config: Config, fresh: bool) -> int:
@@ -437,19 +511,25 @@ def train(config: Config, fresh: bool) -> int:
     from nmt.progress import say
 
     paths = Run(config.run_dir)
-    runtime.choose(config.train.device, config.train.precision, config.train.threads)  # says at once what is missing
-    prepared = prepare(config, fresh=False, say=say)
-    with paths.claimed("training"):
-        if fresh:
-            start_anew(paths)
-        tokenizer = prepared.tokenizer()
-        pairs = sampled(
-            prepared.train(),
-            tokenizer,
-            build(SAMPLINGS, config.train.subword_sampling),
-            config.seed,
-            filters.longest(config.data.filters),
-        )
-        shares = prepared.shares(config)
-        sets = Sets(pairs, shares, prepared.valid(), tokenizer, prepared.directory, prepared.digest())
-        return fit(config, sets)
+    where = runtime.choose(config.train.device, config.train.precision, config.train.threads)  # says what is missing
+    tokenizer_from = checkpoint.find(config.train.init_from).directory if config.train.init_from else None
+    prepared = prepare(config, fresh=False, say=say, tokenizer_from=tokenizer_from)
+    ranks = join(where.device)
+    try:
+        with paths.claimed("training", ranks.first):
+            if fresh and ranks.first:
+                start_anew(paths)
+            ranks.wait()
+            tokenizer = prepared.tokenizer()
+            pairs = sampled(
+                prepared.train(),
+                tokenizer,
+                build(SAMPLINGS, config.train.subword_sampling),
+                config.seed,
+                filters.longest(config.data.filters),
+            )
+            shares = prepared.shares(config)
+            sets = Sets(pairs, shares, prepared.valid(), tokenizer, prepared.directory, prepared.digest())
+            return fit(config, sets, ranks)
+    finally:
+        leave()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
-from nmt.choice import Count
+from nmt.choice import Count, Range
 
 
 class Position(nn.Module):
@@ -72,4 +73,25 @@ class Learned(Position):
         return x_BTD + self.weight[start : start + x_BTD.shape[1]].to(x_BTD.dtype)
 
 
-POSITIONS: Mapping[str, Callable[..., Position]] = {"sinusoidal": Sinusoidal, "learned": Learned}
+class Rotary(Position):
+    """Queries and keys are turned by angles that grow with their position, so that scores depend on distances
+    (Su et al. 2021); the wavelengths grow up to 2 pi times `base`. Source attention knows no positions."""
+
+    def __init__(self, dim: int, *, base: Annotated[float, Range(gt=1)] = 10_000.0) -> None:
+        super().__init__(dim)
+        self.base = base
+        self.register_buffer("turns_TK", torch.empty(0, 0), persistent=False)
+        self.turns_TK: Tensor
+
+    def rotate(self, x_BHTK: Tensor, start: int) -> Tensor:
+        end, half = start + x_BHTK.shape[2], x_BHTK.shape[3] // 2
+        if end > self.turns_TK.shape[0]:
+            frequencies = self.base ** -(torch.arange(half, device=x_BHTK.device) / half)
+            self.turns_TK = torch.arange(2 * end, device=x_BHTK.device)[:, None] * frequencies
+        angles = self.turns_TK[start:end]
+        cos, sin = angles.cos().to(x_BHTK.dtype), angles.sin().to(x_BHTK.dtype)
+        x, y = x_BHTK.chunk(2, dim=-1)
+        return torch.cat([x * cos - y * sin, x * sin + y * cos], dim=-1)
+
+
+POSITIONS: Mapping[str, Callable[..., Position]] = {"sinusoidal": Sinusoidal, "learned": Learned, "rotary": Rotary}

@@ -1,0 +1,143 @@
+"""One update of the weights: gradients of micro-batches, summed over all processes; memory that does not suffice and
+numbers that are not finite are dealt with here."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from nmt import optim, runtime
+from nmt.errors import NmtError
+from nmt.feed import Feed, Ready
+from nmt.loss import Objective
+from nmt.model.transformer import Transformer
+from nmt.optim import Optimizer
+from nmt.ranks import Ranks
+from nmt.runtime import Runtime
+
+LEAST_SCALE, MOST_SCALE = 1.0, 2.0**24  # of fp16 gradients
+PATIENCE = 2_000  # finite updates after which that scale doubles
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory did not suffice."""
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+
+
+@dataclass
+class Outcome:
+    """Of an update."""
+
+    accumulate: int  # micro-batches a process that it took
+    skipped: bool  # whether its gradient was not finite, where that is known already
+    too_long: list[int]  # pairs that do not fit into memory even alone, and were left out
+
+
+class Updater:
+    """Holds what an update changes, and the sums that are logged."""
+
+    def __init__(
+        self, model: Transformer, objective: Objective, optimizer: Optimizer, feed: Feed, ranks: Ranks, where: Runtime
+    ) -> None:
+        self.model, self.objective, self.optimizer = model, objective, optimizer
+        self.feed, self.ranks, self.where = feed, ranks, where
+        self.parameters: list[nn.Parameter] = [p for p in model.parameters() if p.requires_grad]
+        self.scale = 1.0 if where.precision != "fp16" else 2.0**16
+        self.finite_in_row = 0
+        # Sums that stay on the device, so that a GPU is not waited for at every step: loss, nll, gradient norm, and
+        # updates that were skipped; and how many of the last ones were skipped in a row.
+        exact = torch.float32 if where.device.type == "mps" else torch.float64  # which mps does not have
+        self.totals = torch.zeros(4, dtype=exact, device=where.device)
+        self.in_row = torch.zeros((), dtype=exact, device=where.device)
+
+    def __call__(self, ready: Ready, seed: int, step: int, factor: float, clip_norm: float, accumulate: int) -> Outcome:
+        """`factor` is that of the schedule on the peak rate."""
+        self.model.train()
+        too_long: list[int] = []
+        while True:
+            if ready.parts != self.ranks.world * accumulate:
+                ready = self.feed.split(ready, accumulate)
+            sums = self._gradients(ready, seed, step)
+            (failed,) = self.ranks.most(sums is None)
+            if not failed and sums is not None:
+                break
+            self._free()
+            if ready.parts < len(ready.src):
+                accumulate *= 2
+            else:
+                ready = self._without_longest(ready, too_long)
+        self.ranks.sum_gradients(self.parameters)
+        skipped = self._step(sums, factor, clip_norm)
+        return Outcome(accumulate, skipped, too_long)
+
+    def _gradients(self, ready: Ready, seed: int, step: int) -> Tensor | None:
+        """Adds up the gradients of this process's micro-batches; returns the sums of loss and nll, None if memory did
+        not suffice."""
+        sums = torch.zeros(2, dtype=self.totals.dtype, device=self.totals.device)
+        try:
+            for index, micro in enumerate(ready.mine):
+                if micro is None:
+                    continue
+                runtime.seed_step(seed, step, self.ranks.rank * len(ready.mine) + index)
+                result = self.objective(self.model, micro, self.scale / ready.tokens)
+                result.loss.backward()  # type: ignore[no-untyped-call]
+                sums += torch.stack([result.loss.detach() * (ready.tokens / self.scale), result.nll]).to(sums)
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+            return None
+        return sums
+
+    def _free(self) -> None:
+        self.optimizer.zero_grad()
+        gc.collect()
+        if self.where.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _without_longest(self, ready: Ready, too_long: list[int]) -> Ready:
+        """A single pair that does not fit is left out, and the others are used."""
+        longest = max(range(len(ready.src)), key=lambda i: len(ready.src[i]) + len(ready.tgt[i]))
+        too_long.append(int(ready.pairs[longest]))
+        rest = [i for i in range(len(ready.src)) if i != longest]
+        if not rest:
+            raise NmtError(
+                "memory does not suffice for a single pair; lower data.filters.length.max_tokens or the model's sizes"
+            )
+        src, tgt = [ready.src[i] for i in rest], [ready.tgt[i] for i in rest]
+        smaller = Ready(ready.at, ready.batches, ready.windows, ready.pairs[rest], src, tgt, ready.shape, 0, [])
+        return self.feed.split(smaller, 1)
+
+    def _step(self, sums: Tensor, factor: float, clip_norm: float) -> bool:
+        if self.scale != 1.0:
+            torch._foreach_mul_([p.grad for p in self.parameters if p.grad is not None], 1 / self.scale)
+        norm = optim.clip(self.parameters, clip_norm)
+        blown = ~torch.isfinite(norm)
+        if self.where.device.type == "cuda" and self.optimizer.can_skip and self.scale == 1.0:
+            self.optimizer.step(factor, blown.float())  # decides on the device
+            skipped = False
+        else:
+            skipped = bool(blown)
+            if not skipped:
+                self.optimizer.step(factor)
+        self.optimizer.zero_grad()
+        counted = torch.cat([sums, norm.to(sums).reshape(1)])
+        self.totals[:3] += torch.where(blown, 0.0, counted.nan_to_num())
+        self.totals[3] += blown
+        self.in_row = (self.in_row + 1) * blown
+        if self.where.precision == "fp16":
+            self._rescale(skipped)
+        return skipped
+
+    def _rescale(self, skipped: bool) -> None:
+        """Halves the scale of fp16 gradients when they overflow, and doubles it when they have not for long."""
+        self.finite_in_row = 0 if skipped else self.finite_in_row + 1
+        if skipped:
+            self.scale = max(LEAST_SCALE, self.scale / 2)
+        elif self.finite_in_row == PATIENCE:
+            self.scale, self.finite_in_row = min(MOST_SCALE, self.scale * 2), 0
