@@ -26,6 +26,8 @@ class Suspicion:
         found = []
         if self.sides.swapped():
             found.append("looks swapped: the source is in the target's language, and the other way round")
+        else:
+            found += [f"the {side} is hardly in a script of its language" for side in self.sides.foreign()]
         if self.sides.same_text_share > MOST_SAME:
             found.append(
                 f"source and target are the same text in {self.sides.same_text_share:.0%} of the pairs looked at"
