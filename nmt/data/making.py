@@ -100,6 +100,7 @@ class Making:
             "corpora": [{"label": corpus.label, **corpus.tally.tree()} for corpus in seen],
             "suspicions": [s.sentence() for s in (*suspicions, *(c.suspicion for c in seen)) if s and s.sentence()],
             "alignment": {corpus.label: corpus.suspicion.tree() for corpus in seen if corpus.suspicion},
+            "unused": [sentence for corpus in corpora["train"] if (sentence := corpus.unused())],
             "markup": [s for corpus in seen if (s := corpus.markup.sentence(corpus.label))],
             "odd_characters": self.oddities.tree(),
             "odd_sentences": self.oddities.sentences(),
