@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -86,6 +89,40 @@ def run_nmt(
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent), "OMP_NUM_THREADS": "1"},
         check=False,
     )
+
+
+class Answer(NamedTuple):
+    """What the command said."""
+
+    code: int
+    out: bytes
+    err: str
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> Iterator[Callable[..., Answer]]:
+    """`nmt ARGUMENTS` in this process, from the test's own folder: as `run_nmt`, but without the time to start."""
+    from nmt.cli import main
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)
+    handlers = [signal.getsignal(number) for number in numbers]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("nmt.runtime._cores", lambda: 1)  # toys are faster on one thread
+
+    def run(*arguments: str | Path, stdin: bytes = b"") -> Answer:
+        monkeypatch.setattr(sys, "argv", ["nmt", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capfdbinary.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capfdbinary.readouterr()
+        return Answer(int(end.value.code or 0), out, err.decode())
+
+    yield run
+    for number, handler in zip(numbers, handlers, strict=True):
+        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)

@@ -1,9 +1,9 @@
 """Whether the lines of two sides belong together: finds corpora that are shifted or shuffled.
 
-Lengths of translations go together, and so do the numbers in them. Of windows of WINDOW pairs, `Alignment` keeps how
-well the source lengths of each go with the target lengths at the same lines and at LAGS lines around, and how many
-numbers agree there. At the end, the likeliest way through these windows, from lag to lag, says where the pairs are out
-of step.
+Lengths of translations go together, and so do the numbers in them. Of each window of WINDOW pairs, `Alignment` keeps
+how well its source lengths go with the target lengths at each lag, from REACH lines before to REACH lines after, and
+how many numbers agree there. At the end, the likeliest way through the windows, from lag to lag, says where the pairs
+are out of step.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nmt.choice import Choice, Count, Positive, build, options_of
 from nmt.data.formats import FORMATS, Format, Unit
+from nmt.data.formats.tsv import Tsv
 from nmt.errors import DataError
 from nmt.files import check_readable, packed
 
@@ -67,6 +68,10 @@ class Corpus:
     def with_prefix(self) -> list[Unit]:
         """All units, as a model gets to see them."""
         return [unit._replace(src=self.options.prefix + unit.src) for unit in self.read()]
+
+    def unused(self) -> str:
+        """What of its files is not read, as a sentence, if anything."""
+        return self.format.unused() if isinstance(self.format, Tsv) else ""
 
     def inputs(self) -> list[Path]:
         return self.format.inputs()

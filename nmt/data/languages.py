@@ -182,6 +182,9 @@ def words_of(language: str) -> frozenset[str]:
     return frozenset(_WORDS.get(_SAME_WORDS.get(name, name), "").split())
 
 
+FOREIGN_LEAST, FOREIGN_RATIO = 500, 9  # letters of the wrong script, and as many as of the right one
+
+
 @dataclass
 class Evidence:
     """How often what only one of two languages has was met on each side."""
@@ -269,6 +272,11 @@ class Sides:
     def swapped(self) -> bool:
         """Whether each side is clearly in the other's language."""
         return self.scripts.swapped() or self.words.swapped()
+
+    def foreign(self) -> list[str]:
+        """The sides that are hardly in a script of their language, but in one of the other language."""
+        found = zip(("source", "target"), self.scripts.straight, self.scripts.crossed, strict=True)
+        return [side for side, own, other in found if other >= FOREIGN_LEAST and other >= FOREIGN_RATIO * own]
 
     @property
     def same_text_share(self) -> float:

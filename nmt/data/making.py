@@ -71,9 +71,11 @@ class Making:
         valid = dict(zip(data.valid, (list(c.read()) for c in corpora["valid"]), strict=True))
         test = dict(zip(data.test, (list(c.read()) for c in corpora["test"]), strict=True))
         sets = {f"valid.{name}": units for name, units in valid.items()} | {f"test.{n}": u for n, u in test.items()}
-        for units in valid.values():
-            self.sides.learn([unit.src for unit in units], [unit.tgts[0] for unit in units])
-        suspicions = [self._look_at(f"data.{name}", units) for name, units in sets.items()]
+        tagged = [bool(corpus.options.prefix) for corpus in (*corpora["valid"], *corpora["test"])]
+        for units, has_tag in zip(valid.values(), tagged, strict=False):
+            if not has_tag:
+                self.sides.learn([unit.src for unit in units], [unit.tgts[0] for unit in units])
+        suspicions = [self._look_at(*named, has_tag) for named, has_tag in zip(sets.items(), tagged, strict=True)]
         seen = [Progress(corpus.label) for corpus in corpora["train"]]
         repeated = self._survey(corpora["train"], seen, self._overlap(sets))
         self._stop_if_empty(seen)
@@ -98,6 +100,7 @@ class Making:
             "corpora": [{"label": corpus.label, **corpus.tally.tree()} for corpus in seen],
             "suspicions": [s.sentence() for s in (*suspicions, *(c.suspicion for c in seen)) if s and s.sentence()],
             "alignment": {corpus.label: corpus.suspicion.tree() for corpus in seen if corpus.suspicion},
+            "unused": [sentence for corpus in corpora["train"] if (sentence := corpus.unused())],
             "markup": [s for corpus in seen if (s := corpus.markup.sentence(corpus.label))],
             "odd_characters": self.oddities.tree(),
             "odd_sentences": self.oddities.sentences(),
@@ -110,8 +113,8 @@ class Making:
 
     # --- validation and test sets ---
 
-    def _look_at(self, name: str, units: list[Unit]) -> Suspicion:
-        """A set that is kept as it is."""
+    def _look_at(self, name: str, units: list[Unit], tagged: bool) -> Suspicion:
+        """A set that is kept as it is. Of the languages of a tagged one nothing is known."""
         src, tgt = [unit.src for unit in units], [unit.tgts[0] for unit in units]
         self.oddities.look(src, lambda i: units[i].where)
         for number in range(max((len(unit.tgts) for unit in units), default=0)):
@@ -119,8 +122,9 @@ class Making:
             self.oddities.look([unit.tgts[number] for unit in has], lambda i, has=has: has[i].where)  # type: ignore[misc]
         alignment, sides = Alignment(), copy.deepcopy(self.sides)
         alignment.add(features(clean_lines(src), clean_lines(tgt)))
-        sides.add(src, tgt)
-        return Suspicion(name, alignment.verdict(), sides, lambda pair: (units[pair].file, units[pair].line))
+        if not tagged:
+            sides.add(src, tgt)
+        return Suspicion(f"data.{name}", alignment.verdict(), sides, lambda pair: (units[pair].file, units[pair].line))
 
     def _overlap(self, sets: dict[str, list[Unit]]) -> Overlap:
         held = ((name, unit.src, tgt) for name, units in sets.items() for unit in units for tgt in unit.tgts)
@@ -172,8 +176,10 @@ class Making:
                 self._note(result, seen[result.corpus], sides[result.corpus])
                 found.add(result.keys)
                 out.write(self._numbered(result))
-        for corpus, side in zip(seen, sides, strict=True):
-            corpus.suspicion = Suspicion(corpus.label, corpus.alignment.verdict(), side, _Places(corpus.starts))
+        for corpus, side, of in zip(seen, sides, corpora, strict=True):
+            # A prefix says that the corpus is in a direction of its own, of whose languages nothing is known.
+            known = copy.deepcopy(self.sides) if of.options.prefix else side
+            corpus.suspicion = Suspicion(corpus.label, corpus.alignment.verdict(), known, _Places(corpus.starts))
         repeated = found.repeated()
         self._count_duplicates(seen, repeated, duplicates.reason)
         return repeated if "duplicates" in self.chosen else np.zeros(len(repeated), np.bool_)

@@ -26,6 +26,8 @@ class Suspicion:
         found = []
         if self.sides.swapped():
             found.append("looks swapped: the source is in the target's language, and the other way round")
+        else:
+            found += [f"the {side} is hardly in a script of its language" for side in self.sides.foreign()]
         if self.sides.same_text_share > MOST_SAME:
             found.append(
                 f"source and target are the same text in {self.sides.same_text_share:.0%} of the pairs looked at"
@@ -65,6 +67,7 @@ def lines(manifest: dict[str, Any]) -> list[str]:
     return [
         *manifest["odd_sentences"],
         *map(corpus_sentence, manifest["corpora"]),
+        *manifest["unused"],
         *manifest["markup"],
         *(f"warning: {sentence}" for sentence in manifest["suspicions"]),
         *(
@@ -128,7 +131,7 @@ def markdown(manifest: dict[str, Any]) -> str:
         numbers = ["–" if found.get(key) is None else f"{found[key]:.2f}" for key in _ALIGNMENT]
         counts = [f"{count:,}" for count in (corpus["read"], corpus["kept"], sum(corpus["dropped"].values()))]
         out.append(f"| {' | '.join([_cell(corpus['label']), *counts, *numbers])} |")
-    out.append("")
+    out += ["", *manifest["unused"]]
     for kind in ("valid", "test"):
         sets = ", ".join(f"{name} {count:,}" for name, count in manifest[kind].items())
         out.append(f"{kind.capitalize()}: {sets or 'none'}. ")

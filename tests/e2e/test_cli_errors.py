@@ -8,52 +8,13 @@ from __future__ import annotations
 
 import gzip
 import os
-import signal
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import make_toy, run_nmt, toy_config
-
-from nmt.cli import main
-
-
-@pytest.fixture(autouse=True)
-def signals() -> Iterator[None]:
-    """The command sets handlers that this process must not keep."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)
-    before = [signal.getsignal(number) for number in numbers]
-    yield
-    for number, handler in zip(numbers, before, strict=True):
-        signal.signal(number, handler)
-
-
-@dataclass
-class Answer:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> Callable[..., Answer]:
-    """`nmt ARGUMENTS` in an otherwise empty folder."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str | Path) -> Answer:
-        monkeypatch.setattr(sys, "argv", ["nmt", *map(str, arguments)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        return Answer(int(exit_.value.code or 0), *capfd.readouterr())  # type: ignore[arg-type]
-
-    return run
+from conftest import Answer, make_toy, run_nmt, toy_config
 
 
 def contents(directory: Path) -> dict[str, bytes | None]:
@@ -63,7 +24,7 @@ def contents(directory: Path) -> dict[str, bytes | None]:
 def complaint(answer: Answer) -> str:
     """The one line that a mistake is answered with."""
     assert answer.code == 2, answer
-    assert answer.out == ""
+    assert answer.out == b""
     assert "Traceback" not in answer.err
     (line,) = [line for line in answer.err.splitlines() if line.startswith("error: ")]
     assert answer.err.splitlines()[-1] == line
@@ -265,7 +226,7 @@ def test_cuda_asked_for_and_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     before = contents(tmp_path)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     done = run_nmt("train", config, "-s", "train.device=cuda", cwd=tmp_path)
-    line = complaint(Answer(done.returncode, done.stdout.decode(), done.stderr.decode()))
+    line = complaint(Answer(done.returncode, done.stdout, done.stderr.decode()))
     assert "device cuda was asked for" in line and "use the device cpu or auto" in line
     assert contents(tmp_path) == before
 
@@ -408,7 +369,7 @@ def test_the_command_itself_ends_with_2_and_one_line(tmp_path: Path) -> None:
     (folder / "train.tgt").write_text("a\n")
     before = contents(tmp_path)
     done = run_nmt("train", config, cwd=tmp_path)
-    line = complaint(Answer(done.returncode, done.stdout.decode(), done.stderr.decode()))
+    line = complaint(Answer(done.returncode, done.stdout, done.stderr.decode()))
     assert f"{folder}/train.src has 5 lines, but {folder}/train.tgt has 1 line" in line
     assert contents(tmp_path) == before
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from conftest import make_toy, write
+from conftest import copy_lines, make_toy, write
 from safetensors.torch import load_file
 
 from nmt import checkpoint, variants
@@ -305,6 +305,57 @@ def test_the_command_ends_with_its_documented_code(tmp_path: Path, unbroken: Pat
     assert "going on from step 22" in log(tmp_path / "run")
     assert "not the same as before" not in log(tmp_path / "run")
     assert_same_run(tmp_path / "run", unbroken)
+
+
+# --- data drawn anew in each epoch, stopped and taken up again (case 35) ---
+
+SAMPLED = {
+    "bpe_dropout": ("bpe", "{name: bpe_dropout, rate: 0.2}"),
+    "unigram": ("unigram", "{name: unigram, alpha: 0.2}"),
+}
+
+
+@pytest.mark.parametrize(("tokenizer", "sampling"), SAMPLED.values(), ids=list(SAMPLED))
+def test_sampled_subwords_are_the_same_after_a_stop_and_need_no_new_preparing(
+    tmp_path: Path, tokenizer: str, sampling: str
+):
+    config = make_toy(tmp_path, train=600, **RESUME)
+    for side in ("src", "tgt"):  # words of several letters, so that there is something to split
+        write(tmp_path / f"train.{side}", [line.replace(" ", "") for line in copy_lines(600, 1)])
+    settings = [f"tokenizer={{name: {tokenizer}, vocab_size: 60}}", f"train.subword_sampling={sampling}"]
+    elsewhere = [*settings, f"run_dir={tmp_path / 'unbroken'}"]
+    assert fit(config, *elsewhere) == 0
+    with when(lambda state: state.step == 17 and state.batch > 0, send(signal.SIGINT)):
+        assert fit(config, *settings) == 130
+    assert fit(config, *settings) == 0
+    assert_same_run(tmp_path / "run", tmp_path / "unbroken")
+
+    prepared = tmp_path / "unbroken" / "prepared" / "manifest.json"
+    written = prepared.stat().st_mtime_ns
+    assert fit(config, *elsewhere, "train.subword_sampling=none", fresh=True) == 0
+    assert prepared.stat().st_mtime_ns == written
+    losses = [[row["loss"] for row in rows(tmp_path / name, "train")] for name in ("run", "unbroken")]
+    assert all(one != other for one, other in zip(*losses, strict=True))
+
+
+def test_weights_of_corpora_are_kept_to_after_a_stop_at_the_end_of_an_epoch(tmp_path: Path):
+    """Half of one corpus and another twice: each epoch sees other halves."""
+    config = make_toy(tmp_path, train=600, **RESUME)
+    for side in ("src", "tgt"):
+        write(tmp_path / f"more.{side}", copy_lines(100, 9))
+    one = "{name: plain, src: train.src, tgt: train.tgt, weight: 0.5}"
+    two = "{name: plain, src: more.src, tgt: more.tgt, weight: 2}"
+    corpora = f"data.train=[{one}, {two}]"
+    assert fit(config, corpora, f"run_dir={tmp_path / 'unbroken'}") == 0
+    for moment in (MOMENTS["at the end of an epoch"], lambda state: state.step == 17 and state.batch > 0):
+        with when(moment, send(signal.SIGINT)):
+            assert fit(config, corpora) == 130
+    assert fit(config, corpora) == 0
+    assert_same_run(tmp_path / "run", tmp_path / "unbroken")
+    assert rows(tmp_path / "run", "train")[-1]["epoch"] > 3
+
+
+# --- limits ---
 
 
 def test_a_run_limited_by_epochs_ends_with_its_last_pair_and_may_be_stopped(tmp_path: Path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import math
 import os
@@ -22,7 +21,7 @@ import torch
 from conftest import copy_lines, make_toy, run_nmt, write
 from torch import Tensor
 
-from nmt import checkpoint, cli, runtime, variants
+from nmt import checkpoint, runtime, variants
 from nmt.choice import Choice
 from nmt.errors import ConfigError, NmtError
 from nmt.score import log_probs
@@ -36,33 +35,6 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def translator(copy_run: Path) -> Translator:
     return Translator(str(copy_run / "run"), device="cpu", threads=1)
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch):
-    """The command line in this process: `command("translate", ...)` -> exit code, stdout, stderr."""
-
-    def call(*arguments: str | Path, stdin: bytes = b"") -> tuple[int, bytes, str]:
-        out, err, threads = io.BytesIO(), io.BytesIO(), torch.get_num_threads()
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)}
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "argv", ["nmt", *map(str, arguments)])
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-            patch.setattr(sys, "stdout", io.TextIOWrapper(out, write_through=True))
-            patch.setattr(sys, "stderr", io.TextIOWrapper(err, write_through=True))
-            code = 0
-            try:
-                cli.main()
-            except SystemExit as end:
-                code = int(end.code or 0)
-            finally:
-                for number, handler in handlers.items():
-                    signal.signal(number, handler)
-                torch.set_num_threads(threads)
-            sys.stdout.flush()
-            return code, out.getvalue(), err.getvalue().decode()
-
-    return call
 
 
 def sentences(count: int, seed: int = 0, blank: float = 0.0) -> list[str]:
@@ -448,7 +420,7 @@ def test_a_signal_leaves_no_file_under_the_final_name(copy_run: Path, tmp_path: 
 def test_a_reader_that_goes_away_is_no_error(copy_run: Path, tmp_path: Path):
     """`nmt translate ... | head -1`: no traceback, and no complaint."""
     source = write(tmp_path / "in", sentences(3000))
-    process = spawn("translate", copy_run / "run", source, "--greedy", stdout=subprocess.PIPE)
+    process = spawn("translate", copy_run / "run", source, "--greedy", "--threads", "1", stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
     err = process.stderr.read().decode()
@@ -459,7 +431,8 @@ def test_a_reader_that_goes_away_is_no_error(copy_run: Path, tmp_path: Path):
 def test_results_go_to_stdout_and_words_to_stderr(copy_run: Path, tmp_path: Path):
     """Case 62: a log without bars, and nothing but translations on stdout."""
     done = run_nmt(
-        "translate", copy_run / "run", "-s", "search.max_ratio=0.1", stdin=("a b\n" + "a " * 1100 + "\n").encode()
+        *("translate", copy_run / "run", "-s", "search.max_ratio=0.1", "--threads", "1"),
+        stdin=("a b\n" + "a " * 1100 + "\n").encode(),
     )
     assert done.returncode == 0
     first, second, rest = done.stdout.split(b"\n")

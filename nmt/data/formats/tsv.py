@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -53,6 +54,17 @@ class Tsv:
                     f"expected at least {needed} separated by tabs"
                 )
             yield Unit(cells[src], tuple([cells[tgt] for tgt in tgts]), name, number)
+
+    def unused(self) -> str:
+        """What the columns hold that are not read, by the first line; nothing if there are none."""
+        for file in self.inputs():
+            header, line = [*islice(read_lines(file), 2), "", ""][:2]
+            named = any(isinstance(column, str) for column in self.columns)
+            used = {_number(column, header.split("\t"), file) for column in self.columns}
+            cells = (line if named else header).split("\t")
+            if left := [f"{i} ({cell[:40]!r})" for i, cell in enumerate(cells) if i not in used]:
+                return f"{file} has {len(cells)} columns; not used: {', '.join(left)}"
+        return ""
 
     def inputs(self) -> list[Path]:
         return expand(self.root, self.path)

@@ -69,7 +69,7 @@ def test_the_share_of_expected_letters() -> None:
     assert script_share("我有猫。", chinese) == 1
     assert script_share("12 !?", chinese) == script_share("", chinese) == 1
     assert script_share("Größe", scripts("de")) == script_share("size", scripts("en")) == 1
-    assert script_share("Größe в", scripts("de")) == 5 / 6
+    assert script_share("Größe в", scripts("de")) == script_share("в Größe", scripts("de")) == 5 / 6
     assert script_share("size", scripts("el")) == 0
     assert script_share("हिन्दी", scripts("hi")) == 1
     assert script_share("我有", chinese) == 1, "the same after other texts"
@@ -154,6 +154,21 @@ def test_what_tells_unknown_languages_apart_is_learned(one: str, other: str) -> 
     sides[1].add([SENTENCES[one]] * 20, [SENTENCES[other]] * 20)
     sides[2].add([SENTENCES[other]] * 20, [SENTENCES[one]] * 20)
     assert [each.swapped() for each in sides] == [True, False, False]
+
+
+def test_only_words_of_one_side_are_learned() -> None:
+    shared = " ".join(f"w{'abcdefghij'[i // 10]}{'abcdefghij'[i % 10]}" for i in range(100))
+    sides = Sides("qaa", "qab")
+    sides.learn([f"{shared} {shared} foo"] * 20, [f"{shared} {shared} bar"] * 20)
+    sides.add(["bar"] * 50, ["foo"] * 50)
+    assert sides.swapped()
+
+
+def test_two_sides_in_one_language_are_not_swapped() -> None:
+    sides = Sides("qaa", "qaa_Latn")
+    sides.learn([SENTENCES["en"]] * 10, [SENTENCES["de"]] * 10)
+    sides.add([SENTENCES["de"]] * 20, [SENTENCES["en"]] * 20)
+    assert not sides.swapped()
 
 
 def test_known_languages_are_not_learned_anew() -> None:
