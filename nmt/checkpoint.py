@@ -100,6 +100,9 @@ class Checkpoint:
         load_weights(model, self.tensors(WEIGHTS), self.directory)
         return model
 
+    def weights(self) -> dict[str, Tensor]:
+        return self.tensors(WEIGHTS)
+
     def tensors(self, name: str) -> dict[str, Tensor]:
         return _read_tensors(self.directory / name)
 
@@ -131,11 +134,6 @@ def complete(run: Run) -> list[Checkpoint]:
     """The run's checkpoints, oldest first. A directory gets its name only when it is whole."""
     found = [open_checkpoint(path.parent) for path in run.checkpoints.glob(f"step-*/{STATE}")]
     return sorted(found, key=lambda c: (c.step, c.averaged))
-
-
-def last(checkpoints: list[Checkpoint]) -> Checkpoint | None:
-    """The one to resume from."""
-    return next((c for c in reversed(checkpoints) if not c.averaged), None)
 
 
 def by_score(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
@@ -174,16 +172,19 @@ def find(model: str) -> Checkpoint:
 def save(
     directory: Path,
     model: Transformer,
-    optimizer: Optimizer | None,
+    rest: dict[str, Tensor] | None,
     state: dict[str, Any],
     config: Config,
     tokenizer_from: Path,
 ) -> None:
-    """Writes a checkpoint that becomes visible only when it is whole and flushed to disk."""
+    """Writes a checkpoint that becomes visible only when it is whole and flushed to disk.
+
+    `rest` is what only training needs: the optimiser's moments, and weights that are not those of the model.
+    """
     with write_directory(directory) as place:
-        (place / WEIGHTS).write_bytes(safetensors.torch.save(_weights(model)))
-        if optimizer is not None:
-            (place / OPTIMIZER).write_bytes(safetensors.torch.save(_optimizer_tensors(model, optimizer)))
+        (place / WEIGHTS).write_bytes(safetensors.torch.save(weights(model)))
+        if rest is not None:
+            (place / OPTIMIZER).write_bytes(safetensors.torch.save(rest))
         (place / CONFIG).write_text(dump(config.tree()), encoding="utf-8")
         tokenizer.copy(tokenizer_from, place)
         files = {path.name: sha256(path) for path in sorted(place.iterdir())}
@@ -196,10 +197,10 @@ def save_snapshot(run: Run, step: int, model: Transformer) -> None:
     path = snapshot_path(run, step)
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_file(path) as stream:
-        stream.write(safetensors.torch.save(_weights(model)))
+        stream.write(safetensors.torch.save(weights(model)))
 
 
-def _weights(model: Transformer) -> dict[str, Tensor]:
+def weights(model: Transformer) -> dict[str, Tensor]:
     """Every parameter once, under its first name, in fp32."""
     return {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
 
@@ -228,7 +229,8 @@ def snapshot_path(run: Run, step: int) -> Path:
     return run.checkpoints / "snapshots" / f"step-{step:08d}.safetensors"
 
 
-def _optimizer_tensors(model: Transformer, optimizer: Optimizer) -> dict[str, Tensor]:
+def optimizer_tensors(model: Transformer, optimizer: Optimizer) -> dict[str, Tensor]:
+    """What an optimiser remembers, by the names of the parameters."""
     return {
         f"{name}/{key}": value.detach().cpu().contiguous()
         for name, p in model.named_parameters()

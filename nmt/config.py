@@ -62,7 +62,7 @@ class Model:
     norm: Literal["layer", "rms"] = "layer"
     norm_first: Annotated[bool, "true: pre-norm; false: post-norm, as in the paper"] = True
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
-    position: Annotated[Choice, "how a layer knows the order: sinusoidal or learned"] = _choice("sinusoidal")
+    position: Annotated[Choice, "how a layer knows the order"] = _choice("sinusoidal")
     tie: Annotated[
         Literal["all", "decoder", "none"],
         "one matrix for source embedding, target embedding and projection; or for the last two; or none",
@@ -80,7 +80,7 @@ class Keep:
 class Train:
     __pydantic_config__ = STRICT
     batch_tokens: Annotated[Count, "rows x longest side, padding counted, per update over all its micro-batches"] = 4096
-    accumulate: Annotated[Literal["auto"] | Count, "micro-batches per update; auto: 1"] = "auto"
+    accumulate: Annotated[Literal["auto"] | Count, "micro-batches per update; auto: as few as memory allows"] = "auto"
     steps: Annotated[Count | None, "updates after which the run ends"] = None
     epochs: Annotated[Count | None, "passes over the training data after which the run ends"] = None
     minutes: Annotated[
@@ -89,14 +89,14 @@ class Train:
         "(the last validation comes on top); not reproducible",
     ] = None
     optimizer: Choice = _choice("adamw")
-    schedule: Annotated[Choice, "of the learning rate: inverse_sqrt, cosine or linear"] = _choice("inverse_sqrt")
+    schedule: Annotated[Choice, "of the learning rate"] = _choice("inverse_sqrt")
     label_smoothing: Rate = 0.1
     objective: Choice = _choice("cross_entropy")
     subword_sampling: Annotated[Choice, "subwords drawn anew in every epoch"] = _choice("none")
     clip_norm: Annotated[float, Range(ge=0), "largest norm of the gradient; 0: no limit"] = 1.0
     device: Annotated[str, "auto, cpu, cuda, cuda:1 or mps"] = "auto"
     threads: Annotated[Literal["auto"] | Count, "CPU threads; auto: the cores of this process"] = "auto"
-    precision: Annotated[Literal["auto", "fp32", "bf16"], "auto: bf16 where the device is good at it"] = "auto"
+    precision: Annotated[Literal["auto", "fp32", "bf16", "fp16"], "auto: bf16 where the device is good at it"] = "auto"
     compile: Annotated[
         Literal["auto"] | bool, "compile the loss (needs a C++ compiler on the CPU); auto: where it pays"
     ] = "auto"
@@ -106,6 +106,12 @@ class Train:
     keep: Keep = field(default_factory=Keep)
     metric: Annotated[str, "chooses best: one of `metrics`, or nll"] = "bleu"
     patience: Annotated[Natural, "validations without a new best after which the run ends; 0: no early stop"] = 0
+    ema: Annotated[Rate, "decay of a moving average of the weights, which then is what is measured and kept"] = 0.0
+    freeze: Annotated[list[str], "parts of the model that are not trained: encoder, src_embedding, decoder.0"] = field(
+        default_factory=list
+    )
+    init_from: Annotated[str | None, "MODEL whose weights and tokenizer the run starts from, to fine-tune it"] = None
+    tensorboard: Annotated[bool, "also write the numbers for TensorBoard, into run_dir/tensorboard"] = False
     average: Annotated[Natural, "snapshots at the last N validations, averaged at the end; 0: off"] = 5
 
 
@@ -133,7 +139,7 @@ class Config:
         """Names what shapes the result; settings that only say where or how fast it is made are left out."""
         tree = self.tree()
         del tree["run_dir"], tree["data"]["root"]
-        for key in ("keep", "log_every", "device", "threads", "compile", "save_every"):
+        for key in ("keep", "log_every", "device", "threads", "compile", "save_every", "tensorboard"):
             del tree["train"][key]
         return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:12]
 

@@ -32,7 +32,8 @@ class Pairs(Protocol):
 
     def epoch(self, epoch: int) -> Epoch: ...
 
-    def where(self, pair: int) -> str: ...
+    def where(self, pair: int) -> str:
+        """The place that a pair comes from, for people."""
 
 
 class Position(NamedTuple):

@@ -115,8 +115,8 @@ def projection_loss(
     """Projects, takes the smoothed cross-entropy and its gradient, chunk by chunk: [N, V] is never held.
 
     `streams` are the states [N, D] of one pass, or of two over the same targets. The projection is padded to a
-    `multiple` of pieces, which take no part in the loss. Returns the loss, summed over tokens and times `scale`, and the
-    plain negative log-likelihood, summed. The gradient of the weight is summed in fp32, or in the precision of the
+    `multiple` of pieces, which take no part in the loss. Returns the loss, summed over tokens and times `scale`, and
+    the plain negative log-likelihood, summed. The gradient of the weight is summed in fp32, or in the precision of the
     weight if that is higher.
     """
     multiple = multiple or (CUDA_MULTIPLE if weight_VD.is_cuda else 1)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.choice import Natural, NotNegative, Positive, Range, Rate
+from nmt.errors import ConfigError
 
 Named = Iterable[tuple[str, nn.Parameter]]
 TABLES = ("embedding", "position", "projection")  # matrices whose rows are looked up one by one, by their names
@@ -41,6 +42,11 @@ class Optimizer:
     def zero_grad(self) -> None:
         for part in self.parts:
             part.zero_grad(set_to_none=True)
+
+    def forget(self) -> None:
+        """Back to the state before the first step."""
+        for part in self.parts:
+            part.state.clear()
 
     @property
     def peak(self) -> float:
@@ -203,6 +209,33 @@ def clip(parameters: list[nn.Parameter], largest: float) -> Tensor:
     if largest > 0:
         torch.nn.utils.clip_grads_with_norm_(parameters, largest, norm)
     return norm
+
+
+def freeze(model: nn.Module, names: list[str]) -> None:
+    """Leaves out of training all parameters that start with one of the names. Raises ConfigError for a name of none."""
+    for name in names:
+        found = [p for full, p in model.named_parameters() if full == name or full.startswith(f"{name}.")]
+        if not found:
+            known = dict.fromkeys(full.split(".")[0] for full, _ in model.named_parameters())
+            raise ConfigError(
+                f"train.freeze: the model has no part `{name}`; it has {', '.join(known)}, and parts of them"
+            )
+        for parameter in found:
+            parameter.requires_grad_(False)
+    if not any(p.requires_grad for p in model.parameters()):
+        raise ConfigError("train.freeze: leaves nothing to be trained")
+
+
+def averages(model: nn.Module, decay: float) -> list[Tensor]:
+    """Where moving averages of the trained weights start: at the weights. None with decay 0."""
+    return [p.detach().clone() for p in model.parameters() if p.requires_grad] if decay else []
+
+
+@torch.no_grad()
+def replace(model: nn.Module, averaged: list[Tensor]) -> None:
+    """Puts averages in the place of the trained weights."""
+    for parameter, average in zip((p for p in model.parameters() if p.requires_grad), averaged, strict=True):
+        parameter.copy_(average)
 
 
 @torch.no_grad()

@@ -36,15 +36,18 @@ def bar(
 class TrainingProgress:
     """A bar of the run's share done, and lines that go to the log file and to stderr."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path | None) -> None:
+        """Without a log, nothing is said at all."""
         self.log = log
         self.bar: tqdm[Any] | None = None
-        if sys.stderr.isatty():
+        if log is not None and sys.stderr.isatty():
             self.bar = tqdm(
                 total=1.0, file=sys.stderr, bar_format="{percentage:5.1f}%|{bar}| {elapsed}<{remaining} {postfix}"
             )
 
     def line(self, message: str) -> None:
+        if self.log is None:
+            return
         append_line(self.log, f"{datetime.now():%Y-%m-%d %H:%M:%S} {message}")
         say(message)
 

@@ -40,7 +40,8 @@ class Ranks:
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([grad.flatten() for grad in grads])
         dist.all_reduce(flat)
-        for parameter, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+        parts = torch.split(flat, [p.numel() for p in parameters])
+        for parameter, part in zip(parameters, parts, strict=True):
             parameter.grad = part.view_as(parameter)
 
     def most(self, *values: float) -> list[float]:

@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
+from torch import Tensor
 
 from nmt import checkpoint
+from nmt.checkpoint import Checkpoint
 from nmt.config import Config
 from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
+from nmt.optim import Optimizer
+from nmt.progress import say
 from nmt.run import Run, cut
 from nmt.runtime import Runtime
+
+# What becomes of a setting that is not as it was when a run goes on; the longest name that fits counts. What is not
+# listed is applied from then on, and said.
+REFUSED = "refused"  # the weights or moments would be of no use
+FREE = "free"  # changes nothing of the result
+ON_RESUME = {
+    "model": REFUSED,
+    "model.dropout": "applied",
+    "model.attention_dropout": "applied",
+    "model.activation_dropout": "applied",
+    "model.word_dropout": "applied",
+    "train.optimizer.name": REFUSED,
+    "train.freeze": REFUSED,
+    "train.init_from": FREE,
+    "train.log_every": FREE,
+    "train.save_every": FREE,
+    "train.keep": FREE,
+    "train.tensorboard": FREE,
+    "run_dir": FREE,
+    "data.root": FREE,
+    "data.train": FREE,  # its content is compared, and its weights
+    "data.valid": FREE,
+    "data.test": FREE,
+    "data.filters": FREE,
+    "tokenizer": FREE,  # likewise
+}
+# Settings that decide what a score means: with another, the best so far is no measure any more.
+MEASURES = ("train.metric", "metrics", "search", "tgt_lang", "train.ema")
 
 
 @dataclass
@@ -24,6 +56,7 @@ class TrainState:
     epoch: int = 0
     window: int = 0
     batch: int = 0  # the next batch of the window
+    epochs: float = 0.0  # passes over the data, with fractions
     best: list[float] | None = None  # the best so far: its score, larger is better, and its -nll, which parts equals
     stale: int = 0  # validations since then, for patience
     validated: int = 0  # the step of the last validation
@@ -31,76 +64,141 @@ class TrainState:
     snapshots: list[int] = field(default_factory=list)  # steps whose weights are kept for the average
     since_log: dict[str, float] = field(default_factory=dict)  # sums over the steps since the last log line
     finished: bool = False  # the last validation and the average are done
+    accumulate: int | None = None  # micro-batches of a process, as memory allows
+    rate_factor: float = 1.0  # on the learning rate, after setbacks
+    setbacks: int = 0  # how often the run went back to a checkpoint
+    left_out: list[list[int]] = field(default_factory=list)  # epoch, window and batch of batches that are not used
+    loss_scale: float = 0.0  # of fp16 gradients; 0: the first
+    finite_in_row: int = 0  # updates since it changed
     metrics_bytes: int = 0  # how long metrics.jsonl and train.log are
     log_bytes: int = 0
 
 
-def resume(
-    paths: Run,
-    config: Config,
-    where: Runtime,
-    model: Transformer,
-    optimizer: torch.optim.Optimizer,
-    tokenizer_digest: str,
-    data_digest: str,
-) -> tuple[TrainState, list[str]]:
-    """Loads the last checkpoint into model and optimizer, and cuts the logs back to it.
+@dataclass
+class Resumed:
+    """What training changes besides its state: all that a checkpoint has to bring back."""
 
-    Returns the state and what is not the same as before the stop, a phrase each; a new state when there is no
-    checkpoint. Raises CheckpointError if the model or the tokenizer is another one.
+    model: Transformer
+    optimizer: Optimizer
+    averages: list[Tensor]  # moving averages of the weights that are trained; empty without
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All but the weights that are measured and kept for use."""
+        found = checkpoint.optimizer_tensors(self.model, self.optimizer)
+        return found | ({f"{RAW}{n}": w for n, w in checkpoint.weights(self.model).items()} if self.averages else {})
+
+    def load(self, found: Checkpoint) -> None:
+        weights, rest = found.tensors(checkpoint.WEIGHTS), found.tensors(checkpoint.OPTIMIZER)
+        raw = {name.removeprefix(RAW): tensor for name, tensor in rest.items() if name.startswith(RAW)}
+        checkpoint.load_weights(self.model, raw or weights, found.directory)
+        moments = {name: tensor for name, tensor in rest.items() if not name.startswith(RAW)}
+        checkpoint.load_optimizer(self.model, self.optimizer, moments)
+        trained = [name for name, p in self.model.named_parameters() if p.requires_grad]
+        for average, name in zip(self.averages, trained if self.averages else [], strict=True):
+            average.copy_(weights[name])
+
+
+RAW = "raw/"
+
+
+def resume(
+    paths: Run, config: Config, where: Runtime, into: Resumed, tokenizer: str, data: str, first: bool
+) -> tuple[TrainState, list[str]]:
+    """Loads the newest good checkpoint, and cuts the logs back to it if this is the first process.
+
+    `tokenizer` and `data` are digests. Returns the state and what is not the same as before the stop, a phrase each; a
+    new state when there is no checkpoint. Raises CheckpointError if the model or the tokenizer is another one.
     """
-    found = checkpoint.last(checkpoint.complete(paths))
+    found = newest(paths, first)
     if found is None:
-        cut(paths.metrics, 0)
-        cut(paths.log, 0)
+        if first:
+            cut(paths.metrics, 0)
+            cut(paths.log, 0)
         return TrainState(), []
-    found.verify()
-    if found.state["tokenizer_digest"] != tokenizer_digest:
+    if found.state["tokenizer_digest"] != tokenizer:
         raise CheckpointError(
             f"{found.directory}: was trained with another tokenizer than the prepared data has; "
             "train anew with `nmt train CONFIG --fresh`, or name another run_dir"
         )
-    differences = _differences(found, config, where, data_digest)
-    checkpoint.load_weights(model, found.tensors(checkpoint.WEIGHTS), found.directory)
-    checkpoint.load_optimizer(model, optimizer, found.tensors(checkpoint.OPTIMIZER))
-    state = TrainState(**found.state["train"])
-    if found.state["data_digest"] != data_digest:  # the place in other data means nothing
-        state.window = state.batch = 0
-    if found.state["metric"] != config.train.metric:  # the best so far was measured in another unit
-        state.best, state.stale = None, 0
-    cut(paths.metrics, state.metrics_bytes)
-    cut(paths.log, state.log_bytes)
-    return state, differences
-
-
-def _differences(found: checkpoint.Checkpoint, config: Config, where: Runtime, data: str) -> list[str]:
-    """What changed since a checkpoint. Raises CheckpointError if its weights or moments are of no use any more."""
-    old, new = found.config().tree(), config.tree()
-    free = ("dropout", "attention_dropout", "activation_dropout", "word_dropout")  # have no weights of their own
-    settings = _changes(old["model"], new["model"], "model.")
-    fixed = [change for key, change in settings.items() if key not in free]
-    if old["train"]["optimizer"]["name"] != new["train"]["optimizer"]["name"]:
-        fixed.append(_changes(old["train"], new["train"], "train.")["optimizer"])
-    if fixed:
+    changes = _changes(flat(found.config().tree()), flat(config.tree()))
+    refused = [change for key, change in changes.items() if rule(key) == REFUSED]
+    if refused:
         raise CheckpointError(
-            f"{found.directory}: does not fit the config ({', '.join(fixed)}); "
+            f"{found.directory}: does not fit the config ({', '.join(refused)}); "
             "undo the change, or train anew with --fresh"
         )
-    top = [key for key in new if key not in ("model", "train", "data", "run_dir", "tokenizer")]
-    settings |= _changes(old["train"], new["train"], "train.")
-    settings |= _changes({key: old.get(key) for key in top}, {key: new[key] for key in top}, "")
-    settings |= _changes({"weights": _weights(old)}, {"weights": _weights(new)}, "data.train ")
-    settings |= _changes({"data": found.state["data_digest"]}, {"data": data}, "prepared ")
-    return [*settings.values(), *_changes(found.state["environment"], dict(where.describe()), "").values()]
+    state = _state(found)
+    if found.state["data_digest"] != data:  # the place in other data means nothing
+        state.window = state.batch = 0
+    if any(key == measure or key.startswith(f"{measure}.") for key in changes for measure in MEASURES):
+        state.best, state.stale = None, 0
+    if "train.accumulate" in changes:
+        state.accumulate = None
+    into.load(found)
+    if first:
+        cut(paths.metrics, state.metrics_bytes)
+        cut(paths.log, state.log_bytes)
+    said = [change for key, change in changes.items() if rule(key) != FREE]
+    said += _changes({"prepared data": found.state["data_digest"]}, {"prepared data": data}).values()
+    weights = ({"data.train weights": _weights(tree)} for tree in (found.config().tree(), config.tree()))
+    said += _changes(*weights).values()
+    environment = {key: found.state["environment"].get(key) for key in where.describe()}
+    return state, [*said, *_changes(environment, dict(where.describe())).values()]
+
+
+def go_back(paths: Run, into: Resumed) -> TrainState | None:
+    """Loads the newest good checkpoint in the middle of a run; None if there is none."""
+    found = newest(paths, False)
+    if found is None:
+        return None
+    into.optimizer.forget()
+    into.load(found)
+    return _state(found)
+
+
+def newest(paths: Run, loud: bool) -> Checkpoint | None:
+    """The newest checkpoint to go on from that is what was written; says which damaged ones are passed over."""
+    for found in reversed(checkpoint.complete(paths)):
+        if found.averaged:
+            continue
+        try:
+            found.verify()
+            return found
+        except CheckpointError as error:
+            if loud:
+                say(f"warning: {error}; going on from an older one")
+    return None
+
+
+def rule(key: str) -> str:
+    """What becomes of a changed setting, by the table above."""
+    names = [key.rsplit(".", cut)[0] for cut in range(key.count(".") + 1)]
+    return next((ON_RESUME[name] for name in names if name in ON_RESUME), "applied")
+
+
+def _state(found: Checkpoint) -> TrainState:
+    known = {item.name for item in dataclasses.fields(TrainState)}
+    return TrainState(**{key: value for key, value in found.state["train"].items() if key in known})
+
+
+def flat(tree: Any, prefix: str = "") -> dict[str, Any]:
+    """{train: {steps: 10}} -> {"train.steps": 10}; lists are values."""
+    if not isinstance(tree, dict) or not tree:
+        return {prefix: tree}
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        found |= flat(value, f"{prefix}.{key}" if prefix else str(key))
+    return found
+
+
+def _changes(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
+    """What is not the same any more, by key."""
+    keys = dict.fromkeys([*new, *old])
+    return {key: f"{key}: {old.get(key)} -> {new.get(key)}" for key in keys if old.get(key) != new.get(key)}
 
 
 def _weights(tree: dict[str, Any]) -> list[float]:
     return [corpus["weight"] for corpus in tree["data"]["train"]]
-
-
-def _changes(old: dict[str, Any], new: dict[str, Any], prefix: str) -> dict[str, str]:
-    """What is not the same any more, by key."""
-    return {key: f"{prefix}{key}: {old.get(key)} -> {v}" for key, v in new.items() if old.get(key) != v}
 
 
 def start_anew(paths: Run) -> None:

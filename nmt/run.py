@@ -31,11 +31,16 @@ class Run:
         return os.path.isdir(self.prepared) or os.path.isdir(self.checkpoints)
 
     @contextlib.contextmanager
-    def claimed(self, what: str) -> Iterator[None]:
+    def claimed(self, what: str, by_me: bool = True) -> Iterator[None]:
         """Makes the directory if needed and keeps other processes out; takes it away again if nothing came of it.
+
+        Of several processes at one work, one claims it for all: for the others this does nothing.
 
         Raises NmtError if it cannot be written, holds something else, or is in use.
         """
+        if not by_me:
+            yield
+            return
         directory = self.directory
         if os.path.exists(directory) and not os.path.isdir(directory):
             raise NmtError(f"run_dir {directory}: is a file, expected a directory")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import platform
 import re
+import resource
 from dataclasses import dataclass
 
 import torch
@@ -18,8 +20,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.errors import DeviceError
+from nmt.ranks import started
 
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Runtime:
 def choose(device: str = "auto", precision: str = "auto", threads: str | int = "auto") -> Runtime:
     """Resolves what the user asked for against what is there. Raises DeviceError when it is not."""
     chosen = _device(device)
-    count = _cores() if threads == "auto" else int(threads)
+    count = max(1, _cores() // started()[2]) if threads == "auto" else int(threads)
     torch.set_num_threads(count)
     if chosen.type == "cpu":
         keep_memory()
@@ -73,7 +76,7 @@ def _device(name: str) -> torch.device:
                 f"device {name} was asked for, but this torch ({torch.__version__}) finds no CUDA GPU; "
                 "use the device cpu or auto, or install a CUDA build of torch and its driver"
             )
-        index, found = int(name.partition(":")[2] or 0), torch.cuda.device_count()
+        index, found = int(name.partition(":")[2] or started()[1]), torch.cuda.device_count()
         if index >= found:
             raise DeviceError(f"device {name} was asked for, but there are {found} GPUs, cuda:0 to cuda:{found - 1}")
         return torch.device("cuda", index)
@@ -84,7 +87,9 @@ def _device(name: str) -> torch.device:
 
 def _precision(name: str, device: torch.device) -> str:
     if name not in ("auto", *PRECISIONS):
-        raise DeviceError(f"precision must be auto, fp32 or bf16, but is {name!r} instead")
+        raise DeviceError(f"precision must be auto, fp32, bf16 or fp16, but is {name!r} instead")
+    if name == "fp16" and device.type != "cuda":
+        raise DeviceError(f"precision fp16 is for CUDA GPUs, but the device is {device}; use bf16 or fp32")
     if name != "auto":
         return name
     if device.type == "cuda":
@@ -147,3 +152,43 @@ def keep_memory() -> None:
         libc = ctypes.CDLL("libc.so.6")
         for parameter, value in ((-4, 0), (-1, 2**31 - 1), (-2, 2**26)):  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
             libc.mallopt(parameter, value)
+
+
+def available_memory(device: torch.device) -> float:
+    """Bytes that may be used."""
+    if device.type == "cuda":
+        return float(torch.cuda.mem_get_info(device)[0])
+    available = _meminfo("MemAvailable")
+    return available if available else float("inf")
+
+
+def peak_memory(device: torch.device) -> float:
+    """Bytes that this process has held at most: of the GPU on one, else of main memory."""
+    if device.type == "cuda":
+        return float(torch.cuda.max_memory_allocated(device))
+    unit = 1 if platform.system() == "Darwin" else 1024
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+
+
+def _meminfo(key: str) -> float:
+    """Bytes, from Linux's /proc/meminfo; elsewhere 0."""
+    try:
+        with open("/proc/meminfo", encoding="utf-8") as stream:
+            return next((float(line.split()[1]) * 1024 for line in stream if line.startswith(key)), 0.0)
+    except OSError:
+        return 0.0
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory did not suffice."""
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+
+
+def free_memory(device: torch.device) -> None:
+    """Gives back what nobody uses any more."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

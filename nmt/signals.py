@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish to stop, so that a training can save before it leaves."""
+"""Ctrl-C, SIGTERM and SIGUSR1 as a wish to stop, so that a training can save before it leaves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ class Stop(Exception):
 
 
 class Signals:
-    """Notes SIGINT and SIGTERM while its `with` block runs; a second signal ends the process at once."""
+    """Notes SIGINT, SIGTERM and SIGUSR1 (what batch systems send before time is up) while its `with` block runs.
+
+    A second signal ends the process at once.
+    """
 
     def __init__(self) -> None:
         self.received = 0
@@ -22,7 +25,7 @@ class Signals:
         self.old: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             self.old[number] = signal.signal(number, self._handle)
         return self
 

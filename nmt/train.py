@@ -35,7 +35,7 @@ from nmt.run import Record, Run, cut, size
 from nmt.signals import Signals, Stop
 from nmt.strict_yaml import dump
 from nmt.tokenizer import Tokenizer
-from nmt.update import LEAST_SCALE, Updater
+from nmt.update import LEAST_SCALE, Updater, memory_needed
 from nmt.validate import Rank, Validation, ValidPairs
 
 IN_ROW = 3  # updates skipped one after the other, after which the run goes back
@@ -96,9 +96,9 @@ class Trainer:
             self.paths, config, self.runtime, self.resumed, pieces.digest(), sets.digest, self.ranks.first
         )
         self.ranks.wait()  # the logs are cut
-        self.feed = Feed(
-            sets.train, sets.shares, settings.batch_tokens, config.seed, self.runtime.device, self.ranks.rank, self.ranks.world
-        )
+        mine, of = self.ranks.rank, self.ranks.world
+        device = self.runtime.device
+        self.feed = Feed(sets.train, sets.shares, settings.batch_tokens, config.seed, device, mine, of)
         self.updater = Updater(self.model, self._objective(), self.optimizer, self.feed, self.ranks, self.runtime)
         self.validation = self._validation()
         self._begin()
@@ -151,10 +151,23 @@ class Trainer:
         """Micro-batches a process: as the config says, or as few as memory allows for."""
         wanted = self.settings.accumulate
         if wanted != "auto":
-            return wanted
-        needed = runtime.training_memory(self.model, self.settings.batch_tokens // self.ranks.world)
-        available = runtime.available_memory(self.runtime.device) / (1 if self.runtime.device.type == "cuda" else self.ranks.world)
-        return max(1, math.ceil(needed / available))
+            return int(wanted)
+        if self.runtime.device.type == "cuda":
+            return self._tried()
+        available = runtime.available_memory(self.runtime.device) / self.ranks.world
+        needed = memory_needed(self.model, self.settings.batch_tokens // self.ranks.world)
+        return max(1, math.ceil(self.ranks.most(needed / available)[0]))
+
+    def _tried(self) -> int:
+        """As few micro-batches as the largest shapes of the first window need, found by trying these."""
+        specs = self.feed.specs(0, 0)
+        pairs = self.sets.train.epoch(0)
+        accumulate = 1
+        for spec in (max(specs, key=lambda s: len(s.pairs) * max(s.shape)), max(specs, key=lambda s: max(s.shape))):
+            src, tgt = pairs.ids(spec.pairs)
+            ready = Ready(Position(0, 0, 0), 1, 1, spec.pairs, src, tgt, spec.shape, 0, [])
+            accumulate = self.updater.try_out(ready, accumulate)
+        return accumulate
 
     # --- the loop ---
 
@@ -318,8 +331,8 @@ class Trainer:
     def _collect(self) -> dict[str, float]:
         """Copies the sums from the device into the state, beside the time that they took."""
         sums = self.state.since_log
-        # Copied, as the state keeps those of this process, and logs those of all.
-        sums.update(zip(("loss", "nll", "norm", "skipped"), self.updater.totals.tolist(), strict=True))  # waits for a GPU
+        totals = self.updater.totals.tolist()  # waits for a GPU
+        sums.update(zip(("loss", "nll", "norm", "skipped"), totals, strict=True))
         now = time.monotonic()
         sums["seconds"] = sums.get("seconds", 0.0) + now - self.log_started
         self.log_started = now

@@ -126,11 +126,22 @@ class Translator:
             rows = max(1, batch_tokens // (len(ids[waiting[start]]) * self.beams))
             chosen = waiting[start : start + rows]
             start += rows
-            best = [some[0] for some in self.search_ids([ids[i] for i in chosen])]
+            best = [some[0] for some in self._search([ids[i] for i in chosen])]
             texts = self.tokenizer.decode([h.tokens for h in best])
             for i, text, hypothesis in zip(chosen, texts, best, strict=True):
                 done[i] = Translation(text, hypothesis.score, len(hypothesis.tokens), hypothesis.truncated)
         return done
+
+    def _search(self, src: list[np.ndarray]) -> list[list[Hypothesis]]:
+        """`search_ids` in two halves, and so on, where memory does not suffice for all at once."""
+        try:
+            return self.search_ids(src)
+        except (RuntimeError, MemoryError) as error:
+            if not runtime.out_of_memory(error) or len(src) == 1:
+                raise
+        runtime.free_memory(self.runtime.device)
+        half = len(src) // 2
+        return [*self._search(src[:half]), *self._search(src[half:])]
 
     def search_ids(self, src: list[np.ndarray]) -> list[list[Hypothesis]]:
         """Hypotheses for sources given as ids that end in eos, best first."""

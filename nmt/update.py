@@ -3,7 +3,6 @@ numbers that are not finite are dealt with here."""
 
 from __future__ import annotations
 
-import gc
 from dataclasses import dataclass
 
 import torch
@@ -12,22 +11,27 @@ from torch import Tensor, nn
 from nmt import optim, runtime
 from nmt.errors import NmtError
 from nmt.feed import Feed, Ready
-from nmt.loss import Objective
+from nmt.loss import CHUNK, Objective
+from nmt.model.attention import Attention
 from nmt.model.transformer import Transformer
 from nmt.optim import Optimizer
 from nmt.ranks import Ranks
 from nmt.runtime import Runtime
 
 LEAST_SCALE, MOST_SCALE = 1.0, 2.0**24  # of fp16 gradients
+LONG_SIDE = 64  # keys of a query, for an estimate
 PATIENCE = 2_000  # finite updates after which that scale doubles
 
 
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory did not suffice."""
-    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
-        return True
-    text = str(error).lower()
-    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+def memory_needed(model: Transformer, tokens: int) -> float:
+    """Bytes that the activations of a batch take, about: of `tokens` places on each side."""
+    floats = 0
+    for layer in (*model.encoder, *model.decoder):
+        widths = [module.weight.shape[0] for module in layer.modules() if isinstance(module, nn.Linear)]
+        floats += 3 * sum(widths)  # a product, what came of it, and its gradient
+    attention = LONG_SIDE * sum(isinstance(m, Attention) * m.heads for m in model.modules() if isinstance(m, Attention))
+    logits = CHUNK * model.projection.weight.shape[0] * 4
+    return 4.0 * (tokens * (floats + 3 * attention) + logits)
 
 
 @dataclass
@@ -76,6 +80,18 @@ class Updater:
         skipped = self._step(sums, factor, clip_norm)
         return Outcome(accumulate, skipped, too_long)
 
+    def try_out(self, ready: Ready, accumulate: int) -> int:
+        """How many micro-batches a batch needs, `accumulate` or more; nothing is changed."""
+        self.model.train()
+        while ready.parts < len(ready.src):
+            ready = self.feed.split(ready, accumulate)
+            (failed,) = self.ranks.most(self._gradients(ready, 0, 0) is None)
+            self._free()
+            if not failed:
+                break
+            accumulate *= 2
+        return accumulate
+
     def _gradients(self, ready: Ready, seed: int, step: int) -> Tensor | None:
         """Adds up the gradients of this process's micro-batches; returns the sums of loss and nll, None if memory did
         not suffice."""
@@ -89,16 +105,14 @@ class Updater:
                 result.loss.backward()  # type: ignore[no-untyped-call]
                 sums += torch.stack([result.loss.detach() * (ready.tokens / self.scale), result.nll]).to(sums)
         except (RuntimeError, MemoryError) as error:
-            if not out_of_memory(error):
+            if not runtime.out_of_memory(error):
                 raise
             return None
         return sums
 
     def _free(self) -> None:
         self.optimizer.zero_grad()
-        gc.collect()
-        if self.where.device.type == "cuda":
-            torch.cuda.empty_cache()
+        runtime.free_memory(self.where.device)
 
     def _without_longest(self, ready: Ready, too_long: list[int]) -> Ready:
         """A single pair that does not fit is left out, and the others are used."""

@@ -15,6 +15,7 @@ from nmt.choice import Choice
 from nmt.files import write_file
 from nmt.metrics import LOWER_IS_BETTER, Metric
 from nmt.model.transformer import Transformer
+from nmt.ranks import Ranks
 from nmt.run import Record, Run
 from nmt.runtime import Runtime
 from nmt.score import log_probs
@@ -22,6 +23,9 @@ from nmt.tokenizer import Tokenizer
 from nmt.translate import Translator
 
 Rank = tuple[float, float]  # the deciding score, larger is better, and -nll, which parts models of equal score
+
+
+SHOWN = 3  # translations in the log, at each validation
 
 
 class ValidPairs(Protocol):
@@ -47,6 +51,7 @@ class Validation:
     runtime: Runtime
     run: Run
     say: Callable[[str], None]
+    ranks: Ranks
 
     def check(self) -> None:
         """Scores references against themselves: a scorer that cannot work says so now, not after an hour."""
@@ -55,16 +60,17 @@ class Validation:
             for metric in self.metrics:
                 metric(references, [references])
 
-    def score(self, model: Transformer, step: int, averaged: int = 0) -> Rank | None:
-        """Measures a model on all sets and records it; returns its rank, larger is better.
+    def score(self, model: Transformer, step: int, averaged: int = 0) -> tuple[list[dict[str, Any]], Rank | None]:
+        """Measures a model on all sets; returns what to record of each, and its rank, larger is better.
 
-        `averaged` is the number of snapshots that the model is the mean of. None when there is no set.
+        `averaged` is the number of snapshots that the model is the mean of. The rank is None when there is no set. All
+        processes take their part of the lines, and all know the result.
         """
         # A frozen copy translates exactly as the saved checkpoint will.
         frozen = copy.deepcopy(model).freeze(self.runtime.dtype)
         translator = Translator.of(frozen, self.tokenizer, self.search, self.runtime)
         rows = [self._measure(translator, name, pairs, step, averaged) for name, pairs in self.sets.items()]
-        return self._decide(rows[0]) if rows else None
+        return rows, self._decide(rows[0]) if rows else None
 
     def recorded(self, step: int) -> Rank | None:
         """The rank that was recorded at a step."""
@@ -83,14 +89,18 @@ class Validation:
     ) -> dict[str, Any]:
         started = time.monotonic()
         most = translator.model.longest  # what learned positions do not reach cannot be scored
-        src, tgt = ([ids[:most] for ids in side] for side in pairs.ids(np.arange(len(pairs))))
-        token_scores = log_probs(translator.model, src, tgt, self.runtime.device)
-        nll = -float(np.concatenate(token_scores).mean(dtype=np.float64))
+        mine = np.arange(self.ranks.rank, len(pairs), self.ranks.world)
+        src, tgt = ([ids[:most] for ids in side] for side in pairs.ids(mine))
         texts = list(pairs.texts())
-        hypotheses = translator.translate([source for source, _ in texts])
+        translated = translator.translate([texts[i][0] for i in mine])
+        of_each = self.ranks.gather((log_probs(translator.model, src, tgt, self.runtime.device), translated))
+        token_scores = _dealt([scores for scores, _ in of_each])
+        hypotheses = _dealt([lines for _, lines in of_each])
+        nll = -float(np.concatenate(token_scores).mean(dtype=np.float64))
         references = [list(column) for column in zip(*(refs for _, refs in texts), strict=True)]
         scores = [metric(hypotheses, references) for metric in self.metrics]
-        self._keep(hypotheses, name, step, averaged)
+        if self.ranks.first:
+            self._keep(hypotheses, name, step, averaged)
         row: dict[str, Any] = {
             "step": step,
             "set": name,
@@ -102,10 +112,11 @@ class Validation:
             "search": translator.settings.tree(),
             "seconds": round(time.monotonic() - started, 1),
         }
-        Record(self.run.metrics).append("valid", **row)
         what = f"average of {averaged} snapshots" if averaged else f"step {step}"
         numbers = "  ".join(f"{score.name} {score.value:.2f}" for score in scores)
         self.say(f"{name} at {what}: nll {nll:.3f}  ppl {row['ppl']:.2f}  {numbers}")
+        for i in range(0, len(texts), -(-len(texts) // SHOWN)):  # a few, from all over the set
+            self.say(f"  {texts[i][0]}  ->  {hypotheses[i]}  (reference: {texts[i][1][0]})")
         return row
 
     def _keep(self, hypotheses: list[str], name: str, step: int, averaged: int) -> None:
@@ -114,3 +125,9 @@ class Validation:
         stem = f"{prefix}step-{step:08d}" + (".average" if averaged else "")
         with write_file(self.run.valid / f"{stem}.{self.tgt_lang}") as stream:
             stream.write("".join(f"{line}\n" for line in hypotheses).encode())
+
+
+def _dealt(parts: list[list[Any]]) -> list[Any]:
+    """What was dealt out to processes in turn, in its old order."""
+    count = sum(map(len, parts))
+    return [parts[i % len(parts)][i // len(parts)] for i in range(count)]

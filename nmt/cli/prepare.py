@@ -22,7 +22,12 @@ def prepare(
     from nmt.progress import say
 
     config = variants.load(file, overrides or [])
+    tokenizer_from = None
+    if config.train.init_from:
+        from nmt.checkpoint import find
+
+        tokenizer_from = find(config.train.init_from).directory
     if check_only:
-        check(config, say, jobs)
+        check(config, say, jobs, tokenizer_from)
     else:
-        prepare(config, fresh, say, jobs)
+        prepare(config, fresh, say, jobs, tokenizer_from)

@@ -6,7 +6,7 @@ import copy
 import hashlib
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -63,8 +63,8 @@ class Making:
         self.text = directory / "text.arrow"
         self.batches: list[tuple[int, int]] = []  # of the text put aside: corpus and rows
 
-    def run(self, corpora: dict[str, list[Corpus]]) -> dict[str, Any]:
-        """Returns the manifest, as far as it is known here."""
+    def run(self, corpora: dict[str, list[Corpus]], given: Tokenizer | None = None) -> dict[str, Any]:
+        """Returns the manifest, as far as it is known here. A tokenizer that is not given is trained."""
         data = self.config.data
         for file in dict.fromkeys(file for some in corpora.values() for corpus in some for file in corpus.inputs()):
             self.oddities.look_at_start(file)
@@ -79,10 +79,8 @@ class Making:
         seen = [Progress(corpus.label) for corpus in corpora["train"]]
         repeated = self._survey(corpora["train"], seen, self._overlap(sets))
         self._stop_if_empty(seen)
-        trainer: Trainer = build(TOKENIZERS, self.config.tokenizer)
         tags = {corpus.tag: None for some in corpora.values() for corpus in some if corpus.tag}
-        sample = [_Sample(self.text, side, repeated, trainer.sample, self.config.seed) for side in ("src", "tgt")]
-        tokenizer = trainer(sample[0], sample[1], self.say, tags)
+        tokenizer = given or self._train_tokenizer(repeated, tags)
         tokenizer.save(self.directory)
         digest, usage = self._encode(tokenizer, seen, repeated)
         self._stop_if_empty(seen)
@@ -110,6 +108,11 @@ class Making:
             "files": list(self.files),
             "checksums": {file.name: sha256(file) for file in sorted(self.directory.glob("*.arrow"))},
         }
+
+    def _train_tokenizer(self, repeated: np.ndarray, tags: Iterable[str]) -> Tokenizer:
+        trainer: Trainer = build(TOKENIZERS, self.config.tokenizer)
+        sides = [_Sample(self.text, side, repeated, trainer.sample, self.config.seed) for side in ("src", "tgt")]
+        return trainer(sides[0], sides[1], self.say, tags)
 
     # --- validation and test sets ---
 

@@ -72,8 +72,12 @@ class Prepared:
         return str(self.manifest["digest"])
 
 
-def prepare(config: Config, fresh: bool, say: Say, jobs: int | None = None) -> Prepared:
+def prepare(
+    config: Config, fresh: bool, say: Say, jobs: int | None = None, tokenizer_from: Path | None = None
+) -> Prepared:
     """Prepares the run's data, or finds it prepared already with the same settings.
+
+    `tokenizer_from` is a directory whose tokenizer is used, instead of one that is trained.
 
     `jobs` processes share the work, by default as many as there are processors; the result is the same. While another
     process prepares the same run, this one waits for it. Raises ConfigError, naming the differences, when the data was
@@ -84,14 +88,14 @@ def prepare(config: Config, fresh: bool, say: Say, jobs: int | None = None) -> P
     while True:
         if run.prepared.exists() and not fresh:
             prepared = open_prepared(run)
-            _check_same(prepared, config, say)
+            _check_same(prepared, config, say, tokenizer_from)
             say(f"{run.prepared}: prepared already, {prepared.manifest['pairs']:,} pairs")
             return prepared
         try:
             with run.claimed("preparing data"):
                 if fresh or not run.prepared.exists():
                     with write_directory(run.prepared) as directory:
-                        _make(config, directory, run.directory, say, jobs)
+                        _make(config, directory, run.directory, say, jobs, tokenizer_from)
                     return open_prepared(run)
         except BusyError as busy:
             if run.prepared.exists():  # somebody trains on it
@@ -102,13 +106,15 @@ def prepare(config: Config, fresh: bool, say: Say, jobs: int | None = None) -> P
             time.sleep(POLL)
 
 
-def check(config: Config, say: Say, jobs: int | None = None) -> None:
+def check(config: Config, say: Say, jobs: int | None = None, tokenizer_from: Path | None = None) -> None:
     """Reports on the data as `prepare` would, and leaves nothing behind. Works in the system's temporary directory."""
     with tempfile.TemporaryDirectory(prefix="nmt-check-") as directory:
-        _make(config, Path(directory), Path(directory), say, jobs)
+        _make(config, Path(directory), Path(directory), say, jobs, tokenizer_from)
 
 
-def _make(config: Config, directory: Path, space: Path, say: Say, jobs: int | None) -> None:
+def _make(
+    config: Config, directory: Path, space: Path, say: Say, jobs: int | None, tokenizer_from: Path | None
+) -> None:
     root = Path(config.data.root)
     kinds = {"train": config.data.train, "valid": config.data.valid.values(), "test": config.data.test.values()}
     corpora = {kind: [Corpus.open(choice, root) for choice in choices] for kind, choices in kinds.items()}
@@ -116,8 +122,9 @@ def _make(config: Config, directory: Path, space: Path, say: Say, jobs: int | No
         corpus.check()
     check_space(space, WRITTEN * sum(corpus.size() for corpus in corpora["train"]))
     with without_collecting():
-        manifest = Making(config, directory, jobs or processors(), say).run(corpora)
-    manifest |= {"format": FORMAT, "settings": _settings(config), "held_out": _held_out(config)}
+        given = Tokenizer.load(tokenizer_from) if tokenizer_from else None
+        manifest = Making(config, directory, jobs or processors(), say).run(corpora, given)
+    manifest |= {"format": FORMAT, "settings": _settings(config, tokenizer_from), "held_out": _held_out(config)}
     manifest["inputs"] = [
         {"path": name, "sha256": sha256(path), "mtime_ns": path.stat().st_mtime_ns}
         for name, path in _inputs(config).items()
@@ -150,8 +157,9 @@ def read_set(config: Config, name: str) -> list[Unit]:
 # --- the same data again? ---
 
 
-def _settings(config: Config) -> dict[str, Any]:
+def _settings(config: Config, tokenizer_from: Path | None) -> dict[str, Any]:
     """What prepared data depends on, apart from the files' contents."""
+    given = Tokenizer.load(tokenizer_from).digest() if tokenizer_from else None
     tree = config.tree()
     for corpus in [*tree["data"]["train"], *tree["data"]["valid"].values(), *tree["data"]["test"].values()]:
         del corpus["weight"], corpus["label"]
@@ -161,7 +169,7 @@ def _settings(config: Config) -> dict[str, Any]:
             "filters": {name: choice.options for name, choice in filters.choices(config.data.filters).items()},
         },
         "languages": [config.src_lang, config.tgt_lang] if "script" in config.data.filters else [],
-        "tokenizer": tree["tokenizer"],
+        "tokenizer": {"name": "that of train.init_from", "digest": given} if given else tree["tokenizer"],
         "seed": config.seed,
     }
 
@@ -182,9 +190,9 @@ def _held_out(config: Config) -> list[Any]:
     return found
 
 
-def _check_same(prepared: Prepared, config: Config, say: Say) -> None:
+def _check_same(prepared: Prepared, config: Config, say: Say, tokenizer_from: Path | None) -> None:
     manifest = prepared.manifest
-    changes = _differences(manifest["settings"], json.loads(json.dumps(_settings(config))), "")
+    changes = _differences(manifest["settings"], json.loads(json.dumps(_settings(config, tokenizer_from))), "")
     known = {entry["path"] for entry in manifest["inputs"]}
     for entry in manifest["inputs"]:
         path = Path(config.data.root) / entry["path"]

@@ -75,6 +75,9 @@ class Sampled:
     def __len__(self) -> int:
         return len(self.store)
 
+    def where(self, pair: int) -> str:
+        return self.store.where(pair)
+
     def epoch(self, epoch: int) -> SampledEpoch:
         if self.current.epoch != epoch:
             self.current = SampledEpoch(self, epoch)
