@@ -29,7 +29,7 @@ from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
 from nmt.optim import OPTIMIZERS, SCHEDULES
 from nmt.progress import TrainingProgress
-from nmt.ranks import Ranks, join, leave
+from nmt.ranks import Ranks, join, leave, started
 from nmt.resume import Resumed, go_back, resume, start_anew
 from nmt.run import Record, Run, cut, size
 from nmt.signals import Signals, Stop
@@ -81,8 +81,6 @@ class Trainer:
         pieces = sets.tokenizer
         self.model = checkpoint.build_model(config.model, len(pieces.src), len(pieces.tgt)).to(self.runtime.device)
         self.model.dtype = self.runtime.dtype
-        if settings.init_from:
-            checkpoint.load_weights(self.model, checkpoint.find(settings.init_from).weights(), Path(settings.init_from))
         optim.freeze(self.model, settings.freeze)
         named = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
         self.optimizer: optim.Optimizer = build(OPTIMIZERS, settings.optimizer, named)
@@ -95,6 +93,10 @@ class Trainer:
         self.state, self.differences = resume(
             self.paths, config, self.runtime, self.resumed, pieces.digest(), sets.digest, self.ranks.first
         )
+        if settings.init_from and not self.state.step:
+            found = checkpoint.find(settings.init_from)
+            checkpoint.load_weights(self.model, found.weights(), found.directory)
+            self.resumed.averages = optim.averages(self.model, settings.ema)
         self.ranks.wait()  # the logs are cut
         mine, of = self.ranks.rank, self.ranks.world
         device = self.runtime.device
@@ -525,8 +527,14 @@ def train(config: Config, fresh: bool) -> int:
 
     paths = Run(config.run_dir)
     where = runtime.choose(config.train.device, config.train.precision, config.train.threads)  # says what is missing
-    tokenizer_from = checkpoint.find(config.train.init_from).directory if config.train.init_from else None
-    prepared = prepare(config, fresh=False, say=say, tokenizer_from=tokenizer_from)
+    tokenizer_from = None
+    if config.train.init_from:
+        begun = bool(checkpoint.complete(paths))  # then the model to start from is not needed any more
+        tokenizer_from = paths.prepared if begun else checkpoint.find(config.train.init_from).directory
+    rank, _, _ = started()
+    while rank and not paths.prepared.exists():  # the first process prepares, also for the others
+        time.sleep(0.5)
+    prepared = prepare(config, False, (lambda _: None) if rank else say, tokenizer_from=tokenizer_from)
     ranks = join(where.device)
     try:
         with paths.claimed("training", ranks.first):
