@@ -7,7 +7,9 @@ checkpoints/snapshots/              weights at the last validations, for that me
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +36,7 @@ from nmt.strict_yaml import dump, parse_yaml
 from nmt.tokenizer import Tokenizer
 
 FORMAT = 1
+CHECKSUM = "checksum"  # of the state's other entries
 WEIGHTS, OPTIMIZER, STATE, CONFIG = "model.safetensors", "optimizer.safetensors", "state.json", "config.yaml"
 
 
@@ -63,6 +66,10 @@ def build_model(model: Model, src_vocab: int, tgt_vocab: int) -> Transformer:
             position,
         )
     )
+
+
+class DamagedError(CheckpointError):
+    """A checkpoint that is not what was written."""
 
 
 @dataclass
@@ -107,33 +114,62 @@ class Checkpoint:
         return _read_tensors(self.directory / name)
 
     def verify(self) -> None:
-        """Raises CheckpointError if a file is not what was written."""
+        """Raises DamagedError if a file is not what was written."""
         for name, digest in self.state["files"].items():
             path = self.directory / name
-            if not path.is_file():
-                raise CheckpointError(f"{path}: is missing from the checkpoint; use another one")
-            if sha256(path) != digest:
-                raise CheckpointError(
-                    f"{path}: its content is not what was saved (wrong checksum); use another checkpoint of the run"
-                )
+            try:
+                intact = sha256(path) == digest
+            except OSError:
+                raise DamagedError(f"{path}: is missing from the checkpoint; use another one") from None
+            if not intact:
+                raise _wrong(path)
+        expected = _checksum(self.state)
+        if self.state.get(CHECKSUM, expected) != expected:
+            raise _wrong(self.directory / STATE)
+
+
+def _wrong(path: Path) -> DamagedError:
+    return DamagedError(
+        f"{path}: its content is not what was saved (wrong checksum); use another checkpoint of the run"
+    )
+
+
+def _checksum(state: dict[str, Any]) -> str:
+    rest = {key: value for key, value in state.items() if key != CHECKSUM}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def open_checkpoint(directory: Path) -> Checkpoint:
-    """Raises CheckpointError when it is none, or of a format that this version does not know."""
+    """Raises DamagedError when it is none, and CheckpointError for a format that this version does not know."""
     try:
         state = json.loads((directory / STATE).read_text(encoding="utf-8"))
         known = state["format"] == FORMAT
     except (OSError, ValueError, KeyError, TypeError):
-        raise CheckpointError(f"{directory}: is no checkpoint of nmt (no readable {STATE})") from None
+        raise DamagedError(f"{directory}: is no checkpoint of nmt (no readable {STATE})") from None
     if not known:
         raise CheckpointError(f"{directory}: has checkpoint format {state['format']}, this version reads {FORMAT}")
     return Checkpoint(directory, state)
 
 
 def complete(run: Run) -> list[Checkpoint]:
-    """The run's checkpoints, oldest first. A directory gets its name only when it is whole."""
-    found = [open_checkpoint(path.parent) for path in run.checkpoints.glob(f"step-*/{STATE}")]
+    """The run's checkpoints, oldest first. A directory gets its name only when it is whole.
+
+    Raises DamagedError if one cannot be opened any more.
+    """
+    found = [open_checkpoint(path) for path in run.checkpoints.glob("step-*/")]
     return sorted(found, key=lambda c: (c.step, c.averaged))
+
+
+def set_damaged_aside(run: Run, say: Callable[[str], None]) -> None:
+    """Renames checkpoints that are not what was written, so that nothing counts on them, and says which."""
+    for path in sorted(run.checkpoints.glob("step-*/")):
+        try:
+            open_checkpoint(path).verify()
+        except DamagedError as error:
+            aside = path.with_name(f"damaged-{path.name}")
+            shutil.rmtree(aside, ignore_errors=True)
+            path.rename(aside)
+            say(f"warning: {error}; it is now {aside.name}")
 
 
 def by_score(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
@@ -188,7 +224,8 @@ def save(
         (place / CONFIG).write_text(dump(config.tree()), encoding="utf-8")
         tokenizer.copy(tokenizer_from, place)
         files = {path.name: sha256(path) for path in sorted(place.iterdir())}
-        state = {"format": FORMAT, "nmt": __version__, **state, "files": files}
+        state = json.loads(json.dumps({"format": FORMAT, "nmt": __version__, **state, "files": files}))
+        state[CHECKSUM] = _checksum(state)
         (place / STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
 
 

@@ -27,7 +27,7 @@ CUDA_MULTIPLE = 64  # pieces that a matrix product on a GPU likes the vocabulary
 
 @dataclass
 class Sums:
-    """Sums over the target tokens of a batch; `loss` carries the gradient, already divided by `tokens_of_update`."""
+    """Sums over the target tokens of a batch; `loss` carries the gradient."""
 
     loss: Tensor  # what is minimised, as a sum over tokens times `scale`
     nll: Tensor  # negative log-likelihood, not smoothed, in nats, as a plain sum

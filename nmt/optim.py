@@ -213,10 +213,11 @@ def clip(parameters: list[nn.Parameter], largest: float) -> Tensor:
 
 def freeze(model: nn.Module, names: list[str]) -> None:
     """Leaves out of training all parameters that start with one of the names. Raises ConfigError for a name of none."""
+    parts = list(model.named_parameters(remove_duplicate=False))  # a shared matrix goes by each of its names
     for name in names:
-        found = [p for full, p in model.named_parameters() if full == name or full.startswith(f"{name}.")]
+        found = [p for full, p in parts if full == name or full.startswith(f"{name}.")]
         if not found:
-            known = dict.fromkeys(full.split(".")[0] for full, _ in model.named_parameters())
+            known = dict.fromkeys(full.split(".")[0] for full, _ in parts)
             raise ConfigError(
                 f"train.freeze: the model has no part `{name}`; it has {', '.join(known)}, and parts of them"
             )

@@ -20,8 +20,9 @@ TIMEOUT = timedelta(minutes=10)  # after which a process gives up waiting for th
 class Ranks:
     """This process among `world` ones, numbered from 0. Only the first writes and speaks."""
 
-    def __init__(self, rank: int = 0, world: int = 1) -> None:
-        self.rank, self.world = rank, world
+    def __init__(self, rank: int = 0, world: int = 1, messages: Any = None) -> None:
+        """`messages` is the group for what is on the host: a GPU is not waited for to agree on something."""
+        self.rank, self.world, self.messages = rank, world, messages
 
     @property
     def first(self) -> bool:
@@ -48,9 +49,8 @@ class Ranks:
         """The largest of each value over all processes."""
         if self.world == 1:
             return list(values)
-        device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-        tensor = torch.tensor(values, dtype=torch.float64, device=device)
-        dist.all_reduce(tensor, dist.ReduceOp.MAX)
+        tensor = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(tensor, dist.ReduceOp.MAX, group=self.messages)
         found: list[float] = tensor.tolist()
         return found
 
@@ -59,13 +59,13 @@ class Ranks:
         if self.world == 1:
             return [value]
         found: list[Any] = [None] * self.world
-        dist.all_gather_object(found, value)
+        dist.all_gather_object(found, value, group=self.messages)
         return found
 
     def wait(self) -> None:
         """Until all are here."""
         if self.world > 1:
-            dist.barrier()
+            dist.barrier(group=self.messages)
 
 
 def started() -> tuple[int, int, int]:
@@ -81,7 +81,7 @@ def join(device: torch.device) -> Ranks:
     if world == 1:
         return Ranks()
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
-    return Ranks(dist.get_rank(), world)
+    return Ranks(dist.get_rank(), world, dist.new_group(backend="gloo", timeout=TIMEOUT))
 
 
 def leave() -> None:

@@ -16,6 +16,7 @@ from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
 from nmt.optim import Optimizer
 from nmt.progress import say
+from nmt.ranks import Ranks
 from nmt.run import Run, cut
 from nmt.runtime import Runtime
 
@@ -70,6 +71,7 @@ class TrainState:
     left_out: list[list[int]] = field(default_factory=list)  # epoch, window and batch of batches that are not used
     loss_scale: float = 0.0  # of fp16 gradients; 0: the first
     finite_in_row: int = 0  # updates since it changed
+    faults_in_row: int = 0  # of the last updates
     metrics_bytes: int = 0  # how long metrics.jsonl and train.log are
     log_bytes: int = 0
 
@@ -102,22 +104,30 @@ RAW = "raw/"
 
 
 def resume(
-    paths: Run, config: Config, where: Runtime, into: Resumed, tokenizer: str, data: str, first: bool
+    paths: Run, config: Config, where: Runtime, into: Resumed, tokenizer: str, data: str, ranks: Ranks
 ) -> tuple[TrainState, list[str]]:
     """Loads the newest good checkpoint, and cuts the logs back to it if this is the first process.
 
     `tokenizer` and `data` are digests. Returns the state and what is not the same as before the stop, a phrase each; a
-    new state when there is no checkpoint. Raises CheckpointError if the model or the tokenizer is another one.
+    new state when there is no checkpoint. Raises CheckpointError if model, tokenizer or data are others, or if
+    no checkpoint is what was written.
     """
-    found = newest(paths, first)
+    found = newest(paths, ranks)
     if found is None:
-        if first:
+        if any(paths.checkpoints.glob("damaged-*")):
+            raise CheckpointError(f"{paths.checkpoints}: all checkpoints are damaged; train anew with --fresh")
+        if ranks.first:
             cut(paths.metrics, 0)
             cut(paths.log, 0)
         return TrainState(), []
     if found.state["tokenizer_digest"] != tokenizer:
         raise CheckpointError(
             f"{found.directory}: was trained with another tokenizer than the prepared data has; "
+            "train anew with `nmt train CONFIG --fresh`, or name another run_dir"
+        )
+    if found.state["data_digest"] != data:
+        raise CheckpointError(
+            f"{found.directory}: was trained on other data ({found.state['data_digest']}) than is prepared ({data}); "
             "train anew with `nmt train CONFIG --fresh`, or name another run_dir"
         )
     changes = _changes(flat(found.config().tree()), flat(config.tree()))
@@ -128,27 +138,25 @@ def resume(
             "undo the change, or train anew with --fresh"
         )
     state = _state(found)
-    if found.state["data_digest"] != data:  # the place in other data means nothing
-        state.window = state.batch = 0
     if any(key == measure or key.startswith(f"{measure}.") for key in changes for measure in MEASURES):
         state.best, state.stale = None, 0
     if "train.accumulate" in changes:
         state.accumulate = None
     into.load(found)
-    if first:
+    if ranks.first:
         cut(paths.metrics, state.metrics_bytes)
         cut(paths.log, state.log_bytes)
     said = [change for key, change in changes.items() if rule(key) != FREE]
-    said += _changes({"prepared data": found.state["data_digest"]}, {"prepared data": data}).values()
     weights = ({"data.train weights": _weights(tree)} for tree in (found.config().tree(), config.tree()))
     said += _changes(*weights).values()
-    environment = {key: found.state["environment"].get(key) for key in where.describe()}
-    return state, [*said, *_changes(environment, dict(where.describe())).values()]
+    environment = {**where.describe(), "processes": ranks.world}
+    before = {key: found.state["environment"].get(key) for key in environment}
+    return state, [*said, *_changes(before, environment).values()]
 
 
-def go_back(paths: Run, into: Resumed) -> TrainState | None:
+def go_back(paths: Run, into: Resumed, ranks: Ranks) -> TrainState | None:
     """Loads the newest good checkpoint in the middle of a run; None if there is none."""
-    found = newest(paths, False)
+    found = newest(paths, ranks)
     if found is None:
         return None
     into.optimizer.forget()
@@ -156,18 +164,29 @@ def go_back(paths: Run, into: Resumed) -> TrainState | None:
     return _state(found)
 
 
-def newest(paths: Run, loud: bool) -> Checkpoint | None:
-    """The newest checkpoint to go on from that is what was written; says which damaged ones are passed over."""
-    for found in reversed(checkpoint.complete(paths)):
-        if found.averaged:
-            continue
-        try:
-            found.verify()
-            return found
-        except CheckpointError as error:
-            if loud:
-                say(f"warning: {error}; going on from an older one")
-    return None
+def newest(paths: Run, ranks: Ranks) -> Checkpoint | None:
+    """The newest checkpoint to go on from. All that are not what was written are set aside before."""
+    if ranks.first:
+        checkpoint.set_damaged_aside(paths, say)
+    ranks.wait()
+    return next((found for found in reversed(checkpoint.complete(paths)) if not found.averaged), None)
+
+
+def begun(paths: Run) -> bool:
+    """Whether there is a checkpoint, damaged or not."""
+    return any(path.name.startswith(("step-", "damaged-")) for path in paths.checkpoints.glob("*/"))
+
+
+def take_over(model: Transformer, config: Config, found: Checkpoint) -> None:
+    """Starts from the weights of another run's model. Raises CheckpointError, naming both, if it has other sizes."""
+    changes = _changes(flat({"model": found.config().tree()["model"]}), flat({"model": config.tree()["model"]}))
+    refused = [change for key, change in changes.items() if rule(key) == REFUSED]
+    if refused:
+        raise CheckpointError(
+            f"train.init_from {found.directory}: its model is not that of the config ({', '.join(refused)}); "
+            "write its sizes into the config"
+        )
+    checkpoint.load_weights(model, found.weights(), found.directory)
 
 
 def rule(key: str) -> str:

@@ -8,8 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nmt import runtime
 from nmt.data.batches import collate
 from nmt.data.plan import rung
+from nmt.errors import NmtError
 from nmt.model.transformer import Transformer
 
 TOKENS = 2048  # padded target places scored at a time: their logits exist at once
@@ -28,15 +30,30 @@ def log_probs(
     model.eval()
     with torch.inference_mode():
         for chosen in _batches(src, tgt):
-            shape = max(len(src[i]) for i in chosen), max(len(tgt[i]) for i in chosen)
-            batch = collate([src[i] for i in chosen], [tgt[i] for i in chosen], shape, device)
-            states_ND = model(batch.src_BS, batch.tgt_in_BT).flatten(0, 1).index_select(0, batch.real_N)
-            scores_N = _at_targets(model.logits(states_ND), batch.targets_N).cpu().numpy()
-            ends = np.cumsum([len(tgt[i]) for i in chosen])
-            for i, part in zip(chosen, np.split(scores_N, ends[:-1]), strict=True):
+            scored = _scored(model, [src[i] for i in chosen], [tgt[i] for i in chosen], device)
+            for i, part in zip(chosen, scored, strict=True):
                 found[i] = part
     model.train(was_training)
     return found
+
+
+def _scored(model: Transformer, src: list[np.ndarray], tgt: list[np.ndarray], device: torch.device) -> list[np.ndarray]:
+    """In two halves, and so on, where memory does not suffice for all at once."""
+    try:
+        batch = collate(src, tgt, (max(map(len, src)), max(map(len, tgt))), device)
+        states_ND = model(batch.src_BS, batch.tgt_in_BT).flatten(0, 1).index_select(0, batch.real_N)
+        scores_N = _at_targets(model.logits(states_ND), batch.targets_N).cpu().numpy()
+        return np.split(scores_N, np.cumsum([len(ids) for ids in tgt])[:-1])
+    except (RuntimeError, MemoryError) as error:
+        if not runtime.out_of_memory(error):
+            raise
+        if len(src) == 1:
+            raise NmtError(
+                f"memory does not suffice for a pair of {len(src[0]):,} and {len(tgt[0]):,} pieces; use another device"
+            ) from None
+    runtime.free_memory(device)
+    half = len(src) // 2
+    return [*_scored(model, src[:half], tgt[:half], device), *_scored(model, src[half:], tgt[half:], device)]
 
 
 def _batches(src: Sequence[np.ndarray], tgt: Sequence[np.ndarray]) -> Iterator[list[int]]:

@@ -5,6 +5,7 @@ What is not in `TrainState` is a function of (config, seed, step): the order of 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import math
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 
 from nmt import checkpoint, optim, runtime
@@ -30,12 +32,12 @@ from nmt.model.transformer import Transformer
 from nmt.optim import OPTIMIZERS, SCHEDULES
 from nmt.progress import TrainingProgress
 from nmt.ranks import Ranks, join, leave, started
-from nmt.resume import Resumed, go_back, resume, start_anew
+from nmt.resume import Resumed, begun, go_back, resume, start_anew, take_over
 from nmt.run import Record, Run, cut, size
 from nmt.signals import Signals, Stop
 from nmt.strict_yaml import dump
 from nmt.tokenizer import Tokenizer
-from nmt.update import LEAST_SCALE, Updater, memory_needed
+from nmt.update import TOTALS, Updater, memory_needed
 from nmt.validate import Rank, Validation, ValidPairs
 
 IN_ROW = 3  # updates skipped one after the other, after which the run goes back
@@ -90,13 +92,12 @@ class Trainer:
         self.record = Record(self.paths.metrics)
         self.board = _board(self.paths.directory / "tensorboard") if settings.tensorboard and self.ranks.first else None
         self.resumed = Resumed(self.model, self.optimizer, optim.averages(self.model, settings.ema))
-        self.state, self.differences = resume(
-            self.paths, config, self.runtime, self.resumed, pieces.digest(), sets.digest, self.ranks.first
-        )
-        if settings.init_from and not self.state.step:
-            found = checkpoint.find(settings.init_from)
-            checkpoint.load_weights(self.model, found.weights(), found.directory)
+        if settings.init_from and not begun(self.paths):
+            take_over(self.model, config, checkpoint.find(settings.init_from))
             self.resumed.averages = optim.averages(self.model, settings.ema)
+        self.state, self.differences = resume(
+            self.paths, config, self.runtime, self.resumed, pieces.digest(), sets.digest, self.ranks
+        )
         self.ranks.wait()  # the logs are cut
         mine, of = self.ranks.rank, self.ranks.world
         device = self.runtime.device
@@ -109,10 +110,13 @@ class Trainer:
         """Takes up the state: from the start, from a checkpoint, or after going back to one."""
         state = self.state
         self.saved = state.step or -1  # the step of the newest checkpoint
-        for index, key in enumerate(("loss", "nll", "norm", "skipped")):
+        for index, key in enumerate(TOTALS):
             self.updater.totals[index] = state.since_log.get(key, 0.0)
+        if not self.ranks.first:  # has counted those of all
+            self.updater.totals[:2] = 0.0
         self.updater.scale, self.updater.finite_in_row = state.loss_scale or self.updater.scale, state.finite_in_row
-        self.updater.in_row.zero_()
+        self.recent: list[tuple[int, Ready]] = []  # updates that may have had a fault, by their step
+        self.updater.faults = []
         if state.accumulate is None:
             state.accumulate = self._accumulate()
         left_out = [Position(*at) for at in state.left_out]
@@ -125,6 +129,8 @@ class Trainer:
     def close(self) -> None:
         self.ahead.close()
         self.progress.close()
+        if self.board is not None:
+            self.board.close()
 
     def _validation(self) -> Validation:
         config = self.config
@@ -184,16 +190,17 @@ class Trainer:
                 stream.write(dump(self.config.tree()).encode())
         self._greet()
         try:
-            while not self._finished():
+            while not self._finished() or not self._sound():
                 if self._due(settings.validate_every) and self.state.validated != self.state.step:
-                    self.validate()
+                    if self._sound():
+                        self.validate()
                     continue  # patience may have run out
                 if self._due(settings.save_every) and self.saved != self.state.step:
                     self.save()
                 if self.stopping:
                     raise Stop
                 self.update()
-                if self._due(settings.log_every):
+                if self._due(settings.log_every) and "steps" in self.state.since_log:  # it may have gone back
                     self.log()
             self._finish()
         except Stop:
@@ -226,14 +233,18 @@ class Trainer:
             self.save()
         if len(self.state.snapshots) > 1 and self.sets.valid:
             self._score_average()
+        if self.ranks.first:
+            self._say_done()
+        self.state.finished = True
+        self.save()  # with the line above in its log, which so survives being resumed
+
+    def _say_done(self) -> None:
         best = checkpoint.by_score(checkpoint.complete(self.paths))[0]
         score = "" if best.score is None else f" ({self.settings.metric} {abs(best.score):.2f})"
         self.progress.line(
             f"done at step {self.state.step} ({self._limit_reached()}) after {self._clock() / 60:.1f} minutes; "
             f"best is {best.directory}{score}"
         )
-        self.state.finished = True
-        self.save()  # with the line above in its log, which so survives being resumed
 
     def _limit_reached(self) -> str:
         settings, state = self.settings, self.state
@@ -274,6 +285,8 @@ class Trainer:
                 f"memory did not suffice: from step {state.step} on {outcome.accumulate} micro-batches an update"
             )
             state.accumulate = outcome.accumulate
+            self.ahead.close()
+            self.ahead = self.feed.ahead(ready.next, outcome.accumulate)
         for pair in outcome.too_long:
             self.progress.line(f"warning: left out, since it alone fills the memory: {self.sets.train.where(pair)}")
         sums = state.since_log
@@ -284,34 +297,52 @@ class Trainer:
         state.epoch, state.window, state.batch = ready.next
         state.epochs = ready.epochs
         self.passed = self._agreed_share(ready.epochs)
-        if outcome.skipped:
-            self._skipped(ready)
-        elif self.resumed.averages:
+        if self.resumed.averages and not outcome.skipped:
             optim.follow(self.resumed.averages, self.updater.parameters, settings.ema, state.step)
+        self.recent.append((state.step, dataclasses.replace(ready, src=[], tgt=[], mine=[])))
+        if self.runtime.device.type != "cuda":  # which would have to be waited for
+            self._look_back()
 
-    def _skipped(self, ready: Ready) -> None:
-        """The weights are as before. A gradient that overflows fp16 is no fault; any other is named."""
-        if self.runtime.precision == "fp16" and self.updater.scale > LEAST_SCALE:
-            return
-        places = ", ".join(self.sets.train.where(int(pair)) for pair in ready.pairs[:3])
-        more = f" and {len(ready.pairs) - 3} more" if len(ready.pairs) > 3 else ""
-        self.progress.line(f"update {self.state.step} skipped: its gradient is not finite; its pairs: {places}{more}")
-        self.state.left_out.append(list(ready.at))
-        self._go_back_if_needed()
+    def _look_back(self) -> None:
+        """Names the updates since the last look that were skipped, and goes back if too many were."""
+        recent, self.recent = self.recent, []
+        for (step, ready), fault in zip(recent, self.updater.new_faults(), strict=True):
+            self.state.faults_in_row = self.state.faults_in_row + 1 if fault else 0
+            if fault:
+                self._name(step, ready.pairs)
+                self.state.left_out.append(list(ready.at))
+            if self.state.faults_in_row == IN_ROW:
+                self._go_back(f"{IN_ROW} updates in a row were not finite")
+                return
 
-    def _go_back_if_needed(self) -> None:
-        if self.updater.in_row.item() < IN_ROW:
-            return
-        what = f"{IN_ROW} updates in a row were not finite"
+    def _name(self, step: int, pairs: np.ndarray) -> None:
+        places = ", ".join(self.sets.train.where(int(pair)) for pair in pairs[:3])
+        more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
+        self.progress.line(f"update {step} skipped: its gradient is not finite; its pairs: {places}{more}")
+
+    def _sound(self) -> bool:
+        """Whether the weights are numbers, and so may be kept. If not, the run goes back."""
+        before = self.state
+        self._look_back()
+        if self.state is not before:
+            return False
+        tensors = [*self.model.parameters(), *self.resumed.averages]
+        if all(bool(torch.isfinite(tensor).all()) for tensor in tensors):
+            return True
+        self._go_back("the weights are not finite")
+        return False
+
+    def _go_back(self, what: str) -> None:
+        """To the newest good checkpoint, with half the learning rate. Raises NmtError if that did not help before."""
         if self.state.setbacks == SETBACKS:
             self._diverged(f"{what}, after going back {SETBACKS} times")
         before = self.state
-        state = go_back(self.paths, self.resumed)
+        state = go_back(self.paths, self.resumed, self.ranks)
         if state is None:
             self._diverged(f"{what}, and there is no checkpoint to go back to")
         state.seconds = before.seconds
         state.setbacks, state.rate_factor = before.setbacks + 1, before.rate_factor * SLOWER
-        state.left_out, state.accumulate = before.left_out, before.accumulate
+        state.left_out, state.accumulate, state.faults_in_row = before.left_out, before.accumulate, 0
         self.progress.line(
             f"{what}: going back from step {before.step} to step {state.step}, "
             f"with {state.rate_factor:g} times the learning rate and without those batches"
@@ -333,8 +364,9 @@ class Trainer:
     def _collect(self) -> dict[str, float]:
         """Copies the sums from the device into the state, beside the time that they took."""
         sums = self.state.since_log
-        totals = self.updater.totals.tolist()  # waits for a GPU
-        sums.update(zip(("loss", "nll", "norm", "skipped"), totals, strict=True))
+        totals = self.updater.totals.clone()
+        self.ranks.sum(totals[:2])  # the others are the same in all processes
+        sums.update(zip(TOTALS, totals.tolist(), strict=True))  # waits for a GPU
         now = time.monotonic()
         sums["seconds"] = sums.get("seconds", 0.0) + now - self.log_started
         self.log_started = now
@@ -342,20 +374,19 @@ class Trainer:
 
     def log(self) -> None:
         sums, state = self._collect(), self.state
-        loss, nll = self.ranks.sum(self.updater.totals[:2].clone()).tolist()
         tokens, steps, seconds = sums["tokens"], sums["steps"], sums["seconds"]
-        loss, nll = loss / tokens, nll / tokens
-        used = max(1.0, steps - sums["skipped"])
+        used = sums["used"] or math.nan  # tokens; none where all updates were skipped
+        loss, nll, norm = sums["loss"] / used, sums["nll"] / used, sums["norm"] / max(1.0, steps - sums["skipped"])
         memory = max(self.ranks.most(runtime.peak_memory(self.runtime.device)))
         self._write_down(
             "train",
             step=state.step,
             epoch=round(state.epochs, 4),
-            loss=loss,
-            nll=nll,
-            ppl=math.exp(min(nll, 100)),
+            loss=loss if sums["used"] else None,
+            nll=nll if sums["used"] else None,
+            ppl=math.exp(min(nll, 100)) if sums["used"] else None,
             lr=sums["lr"],
-            grad_norm=sums["norm"] / used,
+            grad_norm=norm,
             target_tokens_per_second=tokens / seconds,
             padding=sums["padding"] / steps,
             skipped=int(sums["skipped"]),
@@ -365,7 +396,7 @@ class Trainer:
         left = self._clock() * (1 / self.passed - 1) if self.passed else 0.0
         self.progress.line(
             f"step {state.step}  epoch {state.epochs:.2f}  loss {loss:.3f}  ppl {math.exp(min(nll, 100)):.2f}  "
-            f"norm {sums['norm'] / used:.2f}  lr {sums['lr']:.2e}  {tokens / seconds:,.0f} target tokens/s  "
+            f"norm {norm:.2f}  lr {sums['lr']:.2e}  {tokens / seconds:,.0f} target tokens/s  "
             f"{memory / 1e9:.1f} GB  {left / 60:.0f} min left"
         )
         self.progress.at(
@@ -373,8 +404,7 @@ class Trainer:
         )
         state.since_log = {}
         self.updater.totals.zero_()
-        if self.runtime.device.type == "cuda":  # elsewhere it is known at once
-            self._go_back_if_needed()
+        self._look_back()
 
     def _write_down(self, kind: str, **values: Any) -> None:
         """A row of metrics.jsonl, and of TensorBoard."""
@@ -416,6 +446,7 @@ class Trainer:
 
     def _score_average(self) -> None:
         """The mean of the last snapshots is scored like any other model, and competes for best."""
+        self.ranks.wait()  # the first process writes the snapshots
         averaged = copy.deepcopy(self.model)
         checkpoint.load_weights(averaged, checkpoint.average(self.paths, self.state.snapshots), self.paths.checkpoints)
         score = self._measure(averaged, len(self.state.snapshots))
@@ -425,7 +456,8 @@ class Trainer:
         """Scores a model on the validation sets; broken off by a signal, it leaves no trace in the logs."""
         before = size(self.paths.metrics), size(self.paths.log)
         try:
-            with self.signals.breaking_off():
+            # Of several processes none may leave alone: the others would wait for its translations.
+            with self.signals.breaking_off() if self.ranks.world == 1 else contextlib.nullcontext():
                 rows, score = self.validation.score(model, self.state.step, averaged)
                 for row in rows:
                     self._write_down("valid", **row)
@@ -438,6 +470,8 @@ class Trainer:
     # --- saving ---
 
     def save(self, score: Rank | None = None) -> None:
+        if not self._sound():
+            return
         self._collect()
         self.state.metrics_bytes, self.state.log_bytes = size(self.paths.metrics), size(self.paths.log)
         self.state.loss_scale, self.state.finite_in_row = self.updater.scale, self.updater.finite_in_row
@@ -450,8 +484,6 @@ class Trainer:
     def _write(self, model: Transformer, score: Rank | None, averaged: bool) -> None:
         if not self.ranks.first:
             return
-        if not all(bool(torch.isfinite(p).all()) for p in (*model.parameters(), *self.model.parameters())):
-            self._diverged("weights are not finite")
         state = dataclasses.asdict(self.state)
         state["seconds"] = self._clock()
         name = f"step-{self.state.step:08d}" + (".average" if averaged else "")
@@ -529,8 +561,8 @@ def train(config: Config, fresh: bool) -> int:
     where = runtime.choose(config.train.device, config.train.precision, config.train.threads)  # says what is missing
     tokenizer_from = None
     if config.train.init_from:
-        begun = bool(checkpoint.complete(paths))  # then the model to start from is not needed any more
-        tokenizer_from = paths.prepared if begun else checkpoint.find(config.train.init_from).directory
+        going_on = begun(paths) and not fresh  # then the model to start from is not needed any more
+        tokenizer_from = paths.prepared if going_on else checkpoint.find(config.train.init_from).directory
     rank, _, _ = started()
     while rank and not paths.prepared.exists():  # the first process prepares, also for the others
         time.sleep(0.5)

@@ -13,6 +13,7 @@ import torch
 from nmt import checkpoint, runtime
 from nmt.choice import Choice, build, options_of
 from nmt.data.batches import pad_sources
+from nmt.errors import NmtError
 from nmt.model.transformer import Transformer
 from nmt.progress import say
 from nmt.runtime import Runtime
@@ -137,8 +138,13 @@ class Translator:
         try:
             return self.search_ids(src)
         except (RuntimeError, MemoryError) as error:
-            if not runtime.out_of_memory(error) or len(src) == 1:
+            if not runtime.out_of_memory(error):
                 raise
+            if len(src) == 1:
+                raise NmtError(
+                    f"memory does not suffice to translate a line of {len(src[0]):,} pieces; "
+                    "use fewer beams, or another device"
+                ) from None
         runtime.free_memory(self.runtime.device)
         half = len(src) // 2
         return [*self._search(src[:half]), *self._search(src[half:])]

@@ -3,8 +3,9 @@ numbers that are not finite are dealt with here."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,6 +22,8 @@ from nmt.runtime import Runtime
 LEAST_SCALE, MOST_SCALE = 1.0, 2.0**24  # of fp16 gradients
 LONG_SIDE = 64  # keys of a query, for an estimate
 PATIENCE = 2_000  # finite updates after which that scale doubles
+UNFIT = 3  # updates in a row of whose pairs not one fits into memory, after which training ends
+TOTALS = ("loss", "nll", "norm", "used", "skipped")  # what is summed up over updates
 
 
 def memory_needed(model: Transformer, tokens: int) -> float:
@@ -54,31 +57,48 @@ class Updater:
         self.parameters: list[nn.Parameter] = [p for p in model.parameters() if p.requires_grad]
         self.scale = 1.0 if where.precision != "fp16" else 2.0**16
         self.finite_in_row = 0
-        # Sums that stay on the device, so that a GPU is not waited for at every step: loss, nll, gradient norm, and
-        # updates that were skipped; and how many of the last ones were skipped in a row.
+        # Numbers that stay on the device, so that a GPU is not waited for at every step: sums of loss, nll, gradient
+        # norm and target tokens, and the number of updates that were skipped, which are in none of these sums; and for
+        # each of the last updates whether it had a fault.
         exact = torch.float32 if where.device.type == "mps" else torch.float64  # which mps does not have
-        self.totals = torch.zeros(4, dtype=exact, device=where.device)
-        self.in_row = torch.zeros((), dtype=exact, device=where.device)
+        self.totals = torch.zeros(len(TOTALS), dtype=exact, device=where.device)
+        self.faults: list[Tensor] = []
+        self.unfit_in_row = 0  # updates of whose pairs not one fitted into memory
 
     def __call__(self, ready: Ready, seed: int, step: int, factor: float, clip_norm: float, accumulate: int) -> Outcome:
         """`factor` is that of the schedule on the peak rate."""
         self.model.train()
-        too_long: list[int] = []
-        while True:
+        given, too_long = accumulate, list[int]()
+        while ready.src:
             if ready.parts != self.ranks.world * accumulate:
                 ready = self.feed.split(ready, accumulate)
             sums = self._gradients(ready, seed, step)
             (failed,) = self.ranks.most(sums is None)
             if not failed and sums is not None:
-                break
+                self.ranks.sum_gradients(self.parameters)
+                skipped, self.unfit_in_row = self._step(sums, ready.tokens, factor, clip_norm), 0
+                # After a pair that alone was too much, the others may do with what was given.
+                return Outcome(given if too_long else accumulate, skipped, too_long)
             self._free()
             if ready.parts < len(ready.src):
                 accumulate *= 2
             else:
                 ready = self._without_longest(ready, too_long)
-        self.ranks.sum_gradients(self.parameters)
-        skipped = self._step(sums, factor, clip_norm)
-        return Outcome(accumulate, skipped, too_long)
+        self.unfit_in_row += 1
+        if self.unfit_in_row == UNFIT:
+            raise NmtError(
+                f"memory did not suffice for any pair of {UNFIT} updates in a row; make the model smaller, "
+                "lower data.filters.length.max_tokens, or use another device"
+            )
+        self.totals[-1] += 1
+        self.faults.append(torch.zeros((), dtype=torch.bool, device=self.where.device))
+        return Outcome(given, True, too_long)
+
+    def new_faults(self) -> list[bool]:
+        """For each update since the last call whether it had a gradient that is not finite, and not for fp16's sake."""
+        found = torch.stack(self.faults).tolist() if self.faults else []
+        self.faults = []
+        return found
 
     def try_out(self, ready: Ready, accumulate: int) -> int:
         """How many micro-batches a batch needs, `accumulate` or more; nothing is changed."""
@@ -118,16 +138,10 @@ class Updater:
         """A single pair that does not fit is left out, and the others are used."""
         longest = max(range(len(ready.src)), key=lambda i: len(ready.src[i]) + len(ready.tgt[i]))
         too_long.append(int(ready.pairs[longest]))
-        rest = [i for i in range(len(ready.src)) if i != longest]
-        if not rest:
-            raise NmtError(
-                "memory does not suffice for a single pair; lower data.filters.length.max_tokens or the model's sizes"
-            )
-        src, tgt = [ready.src[i] for i in rest], [ready.tgt[i] for i in rest]
-        smaller = Ready(ready.at, ready.batches, ready.windows, ready.pairs[rest], src, tgt, ready.shape, 0, [])
-        return self.feed.split(smaller, 1)
+        src, tgt = ([*side[:longest], *side[longest + 1 :]] for side in (ready.src, ready.tgt))
+        return replace(ready, pairs=np.delete(ready.pairs, longest), src=src, tgt=tgt, parts=0, mine=[])
 
-    def _step(self, sums: Tensor, factor: float, clip_norm: float) -> bool:
+    def _step(self, sums: Tensor, tokens: int, factor: float, clip_norm: float) -> bool:
         if self.scale != 1.0:
             torch._foreach_mul_([p.grad for p in self.parameters if p.grad is not None], 1 / self.scale)
         norm = optim.clip(self.parameters, clip_norm)
@@ -140,10 +154,11 @@ class Updater:
             if not skipped:
                 self.optimizer.step(factor)
         self.optimizer.zero_grad()
-        counted = torch.cat([sums, norm.to(sums).reshape(1)])
-        self.totals[:3] += torch.where(blown, 0.0, counted.nan_to_num())
-        self.totals[3] += blown
-        self.in_row = (self.in_row + 1) * blown
+        counted = torch.cat([sums, norm.to(sums).reshape(1), sums.new_full((1,), tokens)])
+        self.totals[:-1] += torch.where(blown, 0.0, counted.nan_to_num())
+        self.totals[-1] += blown
+        overflows = self.where.precision == "fp16" and self.scale > LEAST_SCALE  # which is no fault
+        self.faults.append(torch.zeros_like(blown) if overflows else blown)
         if self.where.precision == "fp16":
             self._rescale(skipped)
         return skipped

@@ -104,6 +104,12 @@ def _cross_checks(config: Config, source: Source) -> list[str]:
             f"{source.place(('model', 'tie'))}: `model.tie: all` needs one vocabulary for both sides; "
             "set tokenizer.joint: true, or model.tie: decoder"
         )
+    size = config.model.dim // config.model.heads
+    if config.model.position.name == "rotary" and size % 2:
+        found.append(
+            f"{source.place(('model', 'position'))}: `model.position: rotary` turns pairs of numbers, so model.dim / "
+            f"model.heads must be even, but is {size}; change model.heads"
+        )
     limit = config.model.position.options.get("limit")
     longest = filters.longest(config.data.filters)
     if limit is not None and (longest is None or longest > limit):

@@ -84,14 +84,21 @@ class Rotary(Position):
         self.turns_TK: Tensor
 
     def rotate(self, x_BHTK: Tensor, start: int) -> Tensor:
-        end, half = start + x_BHTK.shape[2], x_BHTK.shape[3] // 2
+        end = start + x_BHTK.shape[2]
         if end > self.turns_TK.shape[0]:
-            frequencies = self.base ** -(torch.arange(half, device=x_BHTK.device) / half)
-            self.turns_TK = torch.arange(2 * end, device=x_BHTK.device)[:, None] * frequencies
-        angles = self.turns_TK[start:end]
-        cos, sin = angles.cos().to(x_BHTK.dtype), angles.sin().to(x_BHTK.dtype)
+            with torch.inference_mode(False):  # a table made while translating serves training too
+                exact = torch.promote_types(x_BHTK.dtype, torch.float32)
+                self.turns_TK = turns(2 * end, x_BHTK.shape[3], self.base).to(x_BHTK.device, exact)
+        cos, sin = self.turns_TK[start:end].to(x_BHTK.dtype).chunk(2, dim=-1)
         x, y = x_BHTK.chunk(2, dim=-1)
         return torch.cat([x * cos - y * sin, x * sin + y * cos], dim=-1)
+
+
+def turns(length: int, size: int, base: float) -> Tensor:
+    """Cosines, then sines, of the angles of positions below `length`. Shape: [length, size], in fp64."""
+    half = torch.arange(size // 2, dtype=torch.float64)
+    angles = torch.arange(length)[:, None] * base ** (-half / (size // 2))
+    return torch.cat([angles.cos(), angles.sin()], dim=1)
 
 
 POSITIONS: Mapping[str, Callable[..., Position]] = {"sinusoidal": Sinusoidal, "learned": Learned, "rotary": Rotary}

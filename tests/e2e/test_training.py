@@ -1,118 +1,24 @@
-"""Training from config to checkpoints: it learns, stops and goes on bit for bit, keeps what it should, and says so."""
+"""Training from config to checkpoints: it learns, ends where it should, and keeps and says what it should."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
-import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import yaml
-from conftest import copy_lines, make_toy, write
+from conftest import make_toy, write
 from safetensors.torch import load_file
+from toy_runs import fit, last, log, resume_config, rows, send, when
 
-from nmt import checkpoint, variants
-from nmt.errors import CheckpointError, NmtError
-from nmt.resume import TrainState
+from nmt import checkpoint
 from nmt.run import Run
-from nmt.train import Trainer, train
 from nmt.translate import Translator
-
-# Lines without their clock: what must be equal when a run is repeated or taken up again.
-CLOCK = {"seconds", "target_tokens_per_second"}
-RESUME = {
-    "steps": 40,
-    "log_every": 4,
-    "validate_every": 10,
-    "save_every": 15,
-    "accumulate": 2,
-    "patience": 50,
-    "label_smoothing": 0.1,
-}
-
-
-def fit(config: Path, *overrides: str, fresh: bool = False) -> int:
-    """`nmt train` in this process."""
-    return train(variants.load(str(config), list(overrides)), fresh)
-
-
-def rows(run: Path, kind: str | None = None) -> list[dict[str, Any]]:
-    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").split("\n")
-    found = [json.loads(line) for line in lines if line]
-    return [{k: v for k, v in row.items() if k not in CLOCK} for row in found if kind in (None, row["kind"])]
-
-
-def log(run: Path) -> str:
-    return (run / "train.log").read_text(encoding="utf-8")
-
-
-def last(run: Path) -> Path:
-    return sorted((run / "checkpoints").glob("step-????????"))[-1]
-
-
-@contextlib.contextmanager
-def when(reached: Callable[[TrainState], bool], act: Callable[[], None]) -> Iterator[None]:
-    """Inside the block, `act` happens once, after the first update whose state is the one that is waited for."""
-    update, acted = Trainer.update, []
-
-    def watched(trainer: Trainer) -> None:
-        update(trainer)
-        if not acted and reached(trainer.state):
-            acted.append(True)
-            act()
-
-    Trainer.update = watched  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Trainer.update = update  # type: ignore[method-assign]
-    assert acted, "the moment never came"
-
-
-def send(number: int) -> Callable[[], None]:
-    return lambda: os.kill(os.getpid(), number)
-
-
-def assert_same_run(run: Path, other: Path) -> None:
-    """Case 35: weights and optimizer bit for bit, the numbers written down, and what later decisions depend on."""
-    ours, theirs = last(run), last(other)
-    assert ours.name == theirs.name
-    assert (ours / "model.safetensors").read_bytes() == (theirs / "model.safetensors").read_bytes()
-    moments = [load_file(directory / "optimizer.safetensors") for directory in (ours, theirs)]
-    assert moments[0].keys() == moments[1].keys() and moments[0]
-    assert all(torch.equal(tensor, moments[1][name]) for name, tensor in moments[0].items())
-    assert rows(run) == rows(other)
-    states = [json.loads((directory / "state.json").read_text()) for directory in (ours, theirs)]
-    assert states[0]["score"] == states[1]["score"]
-    kept = [
-        {k: v for k, v in s["train"].items() if k not in ("seconds", "since_log", "metrics_bytes", "log_bytes")}
-        for s in states
-    ]
-    assert kept[0] == kept[1]
-    assert kept[0]["stale"] < kept[0]["step"] and kept[0]["best"] is not None
-    best = [checkpoint.find(str(directory)) for directory in (run, other)]
-    assert (best[0].directory.name, best[0].score) == (best[1].directory.name, best[1].score)
-    assert (best[0].directory / "model.safetensors").read_bytes() == (
-        best[1].directory / "model.safetensors"
-    ).read_bytes()
-
-
-@pytest.fixture(scope="module")
-def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of 40 updates, more than four epochs, with dropout, that nobody stopped."""
-    directory = tmp_path_factory.mktemp("unbroken")
-    assert fit(make_toy(directory, train=600, **RESUME)) == 0
-    return directory / "run"
-
 
 # --- it learns ---
 
@@ -126,12 +32,15 @@ def test_a_copy_task_is_learnt_to_the_last_letter(copy_run: Path):
     assert final["ppl"] == pytest.approx(math.exp(final["nll"])) and final["nll"] < 0.1
 
 
-def test_the_record_says_what_the_documentation_says(unbroken: Path):
-    trained, valid = rows(unbroken, "train"), rows(unbroken, "valid")
+def test_the_record_says_what_the_documentation_says(tmp_path: Path):
+    assert fit(resume_config(tmp_path)) == 0
+    run = tmp_path / "run"
+    trained, valid = rows(run, "train"), rows(run, "valid")
     assert [row["step"] for row in trained] == list(range(4, 41, 4))
     assert [row["step"] for row in valid] == [10, 20, 30, 40, 40]
     for row in trained:
-        assert row.keys() == {"kind", "step", "epoch", "loss", "nll", "ppl", "lr", "grad_norm", "padding"}
+        names = {"kind", "step", "epoch", "loss", "nll", "ppl", "lr", "grad_norm", "padding", "skipped"}
+        assert row.keys() == names and row["skipped"] == 0
         assert row["ppl"] == pytest.approx(math.exp(row["nll"]))
         assert 0 <= row["padding"] < 1
     # The warm-up takes a tenth of the run; from there the rate falls with the square root of the steps.
@@ -142,7 +51,7 @@ def test_the_record_says_what_the_documentation_says(unbroken: Path):
         assert {"step", "nll", "ppl", "bleu", "chrf", "signature", "search"} <= row.keys()
         assert "tok:13a" in row["signature"]["bleu"]
     # Translations behind each score are kept.
-    assert sorted(path.name for path in (unbroken / "valid").iterdir()) == [
+    assert sorted(path.name for path in (run / "valid").iterdir()) == [
         "step-00000010.en",
         "step-00000020.en",
         "step-00000030.en",
@@ -176,185 +85,6 @@ def test_an_update_in_micro_batches_is_the_update_at_once(tmp_path: Path, pieces
         assert (one["loss"], one["nll"]) == pytest.approx((other["loss"], other["nll"]), abs=1e-5)
 
 
-def test_one_seed_trains_one_model_and_another_seed_another(tmp_path: Path, unbroken: Path):
-    """Case 55: byte-equal weights."""
-    config = make_toy(tmp_path, train=600, **RESUME)
-    fit(config)
-    assert_same_run(tmp_path / "run", unbroken)
-    fit(config, "seed=2", f"run_dir={tmp_path / 'other'}", "train.steps=4")
-    fit(config, "seed=1", f"run_dir={tmp_path / 'same'}", "train.steps=4")
-    weights = [(last(tmp_path / name) / "model.safetensors").read_bytes() for name in ("other", "same")]
-    assert weights[0] != weights[1]
-
-
-# --- stopped and taken up again (case 35) ---
-
-MOMENTS: dict[str, Callable[[TrainState], bool]] = {
-    "before the first checkpoint": lambda state: state.step == 3,
-    "in the middle of an epoch": lambda state: state.step == 17 and state.batch > 0,
-    "at the end of an epoch": lambda state: state.epoch == 1 and state.batch == 0,
-    "in the third epoch": lambda state: state.epoch == 2 and state.batch == 2,
-    "at a step that validates": lambda state: state.step == 20,
-    "at the last step": lambda state: state.step == 40,
-}
-
-
-@pytest.mark.parametrize("moment", MOMENTS.values(), ids=list(MOMENTS))
-def test_a_stopped_run_goes_on_as_if_never_stopped(
-    tmp_path: Path, unbroken: Path, moment: Callable[[TrainState], bool]
-):
-    config = make_toy(tmp_path, train=600, **RESUME)
-    with when(moment, send(signal.SIGINT)):
-        assert fit(config) == 130
-    assert "stopped by SIGINT" in log(tmp_path / "run")
-    assert fit(config) == 0
-    assert_same_run(tmp_path / "run", unbroken)
-
-
-def test_a_run_may_be_stopped_again_and_again(tmp_path: Path, unbroken: Path):
-    config = make_toy(tmp_path, train=600, **RESUME)
-    for step, number in ((5, signal.SIGINT), (6, signal.SIGTERM), (13, signal.SIGTERM), (31, signal.SIGINT)):
-        with when(lambda state, step=step: state.step == step, send(number)):
-            assert fit(config) == 128 + number
-    assert fit(config) == 0
-    assert_same_run(tmp_path / "run", unbroken)
-
-
-@pytest.mark.parametrize("which", [1, 3, 5], ids=["the first", "a later one", "that of the average"])
-def test_a_stop_during_a_validation_leaves_no_trace(
-    tmp_path: Path, unbroken: Path, which: int, monkeypatch: pytest.MonkeyPatch
-):
-    """Validation can take minutes, so it is broken off, and done anew by the next process."""
-    config, translate, calls = make_toy(tmp_path, train=600, **RESUME), Translator.translate, []
-
-    def interrupted(translator: Translator, *arguments: Any) -> list[str]:
-        calls.append(True)
-        if len(calls) == which:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return translate(translator, *arguments)
-
-    monkeypatch.setattr(Translator, "translate", interrupted)
-    assert fit(config) == 143
-    assert len(calls) == which
-    assert fit(config) == 0
-    assert_same_run(tmp_path / "run", unbroken)
-
-
-# A process of its own that runs the command, and is sent a signal at a step or just before a rename.
-PROCESS = """
-import os, signal, sys
-number, moment, *sys.argv[1:] = map(str, sys.argv[1:])
-def strike():
-    os.kill(os.getpid(), getattr(signal, number))
-kind, count = moment.split(":")
-if kind == "step":
-    from nmt.train import Trainer
-    update = Trainer.update
-    def watched(trainer):
-        update(trainer)
-        if trainer.state.step == int(count):
-            strike()
-    Trainer.update = watched
-else:
-    replace, seen = os.replace, []
-    def watched(source, target):
-        if os.path.basename(os.path.dirname(target)) == kind:
-            seen.append(target)
-            if len(seen) == int(count):
-                strike()
-        replace(source, target)
-    os.replace = watched
-from nmt.cli import main
-main()
-"""
-
-
-def killed(config: Path, number: str, moment: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-c", PROCESS, number, moment, "train", str(config)],
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        check=False,
-    )
-
-
-@pytest.mark.parametrize("moment", ["step:17", "checkpoints:2", "snapshots:2"])
-def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path, unbroken: Path, moment: str):
-    """kill -9, also in the middle of writing a checkpoint: nothing half-written is ever taken for whole."""
-    config = make_toy(tmp_path, train=600, **RESUME)
-    assert killed(config, "SIGKILL", moment).returncode == -signal.SIGKILL
-    assert (tmp_path / "run" / "metrics.jsonl").exists()
-    checkpoints = checkpoint.complete(Run(tmp_path / "run"))
-    assert checkpoints
-    for found in checkpoints:
-        found.verify()
-    assert fit(config) == 0
-    assert_same_run(tmp_path / "run", unbroken)
-    assert not [path for path in (tmp_path / "run").rglob(".*") if path.name != ".lock"]
-
-
-@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-def test_the_command_ends_with_its_documented_code(tmp_path: Path, unbroken: Path, number: str, code: int):
-    """Case 39."""
-    config = make_toy(tmp_path, train=600, **RESUME)
-    done = killed(config, number, "step:22")
-    assert done.returncode == code, done.stderr.decode()
-    assert f"stopped by {number} at step 22" in done.stderr.decode()
-    assert b"Traceback" not in done.stderr
-    assert fit(config) == 0
-    assert "going on from step 22" in log(tmp_path / "run")
-    assert "not the same as before" not in log(tmp_path / "run")
-    assert_same_run(tmp_path / "run", unbroken)
-
-
-# --- data drawn anew in each epoch, stopped and taken up again (case 35) ---
-
-SAMPLED = {
-    "bpe_dropout": ("bpe", "{name: bpe_dropout, rate: 0.2}"),
-    "unigram": ("unigram", "{name: unigram, alpha: 0.2}"),
-}
-
-
-@pytest.mark.parametrize(("tokenizer", "sampling"), SAMPLED.values(), ids=list(SAMPLED))
-def test_sampled_subwords_are_the_same_after_a_stop_and_need_no_new_preparing(
-    tmp_path: Path, tokenizer: str, sampling: str
-):
-    config = make_toy(tmp_path, train=600, **RESUME)
-    for side in ("src", "tgt"):  # words of several letters, so that there is something to split
-        write(tmp_path / f"train.{side}", [line.replace(" ", "") for line in copy_lines(600, 1)])
-    settings = [f"tokenizer={{name: {tokenizer}, vocab_size: 60}}", f"train.subword_sampling={sampling}"]
-    elsewhere = [*settings, f"run_dir={tmp_path / 'unbroken'}"]
-    assert fit(config, *elsewhere) == 0
-    with when(lambda state: state.step == 17 and state.batch > 0, send(signal.SIGINT)):
-        assert fit(config, *settings) == 130
-    assert fit(config, *settings) == 0
-    assert_same_run(tmp_path / "run", tmp_path / "unbroken")
-
-    prepared = tmp_path / "unbroken" / "prepared" / "manifest.json"
-    written = prepared.stat().st_mtime_ns
-    assert fit(config, *elsewhere, "train.subword_sampling=none", fresh=True) == 0
-    assert prepared.stat().st_mtime_ns == written
-    losses = [[row["loss"] for row in rows(tmp_path / name, "train")] for name in ("run", "unbroken")]
-    assert all(one != other for one, other in zip(*losses, strict=True))
-
-
-def test_weights_of_corpora_are_kept_to_after_a_stop_at_the_end_of_an_epoch(tmp_path: Path):
-    """Half of one corpus and another twice: each epoch sees other halves."""
-    config = make_toy(tmp_path, train=600, **RESUME)
-    for side in ("src", "tgt"):
-        write(tmp_path / f"more.{side}", copy_lines(100, 9))
-    one = "{name: plain, src: train.src, tgt: train.tgt, weight: 0.5}"
-    two = "{name: plain, src: more.src, tgt: more.tgt, weight: 2}"
-    corpora = f"data.train=[{one}, {two}]"
-    assert fit(config, corpora, f"run_dir={tmp_path / 'unbroken'}") == 0
-    for moment in (MOMENTS["at the end of an epoch"], lambda state: state.step == 17 and state.batch > 0):
-        with when(moment, send(signal.SIGINT)):
-            assert fit(config, corpora) == 130
-    assert fit(config, corpora) == 0
-    assert_same_run(tmp_path / "run", tmp_path / "unbroken")
-    assert rows(tmp_path / "run", "train")[-1]["epoch"] > 3
-
-
 # --- limits ---
 
 
@@ -379,61 +109,6 @@ def test_a_run_limited_by_minutes_ends(tmp_path: Path):
     assert last(tmp_path / "run").name != "step-00000000"
     assert fit(config, "train.steps=null", "train.minutes=0.02") == 0
     assert "nothing to do" in log(tmp_path / "run")
-
-
-def test_a_complete_run_has_nothing_to_do_and_loses_nothing(tmp_path: Path, unbroken: Path):
-    shutil.copytree(unbroken, tmp_path / "run")
-    config = make_toy(tmp_path, train=600, **RESUME)
-    assert fit(config) == 0
-    assert "nothing to do: the run is complete at step 40 (40 steps)" in log(tmp_path / "run")
-    assert_same_run(tmp_path / "run", unbroken)
-
-
-def test_a_complete_run_goes_on_when_its_limit_is_raised(tmp_path: Path, unbroken: Path):
-    shutil.copytree(unbroken, tmp_path / "run")
-    config = make_toy(tmp_path, train=600, **RESUME)
-    assert fit(config, "train.steps=44") == 0
-    assert last(tmp_path / "run").name == "step-00000044"
-    assert "train.steps: 40 -> 44" in log(tmp_path / "run")
-    assert rows(tmp_path / "run")[: len(rows(unbroken))] == rows(unbroken)
-
-
-def test_fresh_trains_anew_on_the_same_prepared_data(tmp_path: Path, unbroken: Path):
-    config = make_toy(tmp_path, train=600, **RESUME)
-    fit(config, "train.steps=8", "train.optimizer.lr=0.1")
-    prepared = (tmp_path / "run" / "prepared" / "manifest.json").stat().st_mtime_ns
-    assert fit(config, fresh=True) == 0
-    assert_same_run(tmp_path / "run", unbroken)
-    assert (tmp_path / "run" / "prepared" / "manifest.json").stat().st_mtime_ns == prepared
-
-
-def test_another_model_is_not_taken_up(tmp_path: Path, unbroken: Path):
-    shutil.copytree(unbroken, tmp_path / "run")
-    config = make_toy(tmp_path, train=600, **RESUME)
-    for override, said in [("model.ffn_dim=128", r"ffn_dim: 64 -> 128"), ("model.norm=rms", r"norm: layer -> rms")]:
-        with pytest.raises(CheckpointError, match=said):
-            fit(config, override, "train.steps=60")
-    assert_same_run(tmp_path / "run", unbroken)
-
-
-def test_another_optimizer_starts_without_moments_or_is_refused_in_one_line(tmp_path: Path, unbroken: Path):
-    """Never a traceback, and never the moments of one taken for those of another."""
-    shutil.copytree(unbroken, tmp_path / "run")
-    config = make_toy(tmp_path, train=600, **RESUME)
-    momentum = "train.optimizer={name: sgd, lr: 0.01, momentum: 0.9}"
-    for overrides in ([momentum, "train.steps=44"], ["train.steps=48"]):
-        try:
-            assert fit(config, *overrides) == 0
-        except NmtError as error:
-            assert "optimizer" in str(error)
-
-
-def test_changed_settings_are_named_when_a_run_goes_on(tmp_path: Path):
-    config = make_toy(tmp_path, train=300)
-    with when(lambda state: state.step == 5, send(signal.SIGINT)):
-        fit(config)
-    assert fit(config, "train.batch_tokens=400", "train.steps=10") == 0
-    assert "not the same as before the stop: train.batch_tokens: 512 -> 400" in log(tmp_path / "run")
 
 
 # --- what is kept ---
@@ -501,45 +176,6 @@ def test_the_average_is_the_mean_of_the_last_validations_and_competes(tmp_path: 
         for name, tensor in averaged.tensors("model.safetensors").items():
             mean = sum(snapshot[name].double() for snapshot in snapshots) / 3
             torch.testing.assert_close(tensor, mean.float())
-    assert not checkpoint.last(found).averaged
-
-
-def test_the_run_directory_may_be_moved_and_the_corpora_deleted(tmp_path: Path, unbroken: Path):
-    """Case 21: a checkpoint has all that translation and resuming need."""
-    config = make_toy(tmp_path, train=600, **RESUME)
-    with when(lambda state: state.step == 17, send(signal.SIGINT)):
-        fit(config)
-    for name in ("train.src", "train.tgt", "valid.src", "valid.tgt", "test.src", "test.tgt"):
-        (tmp_path / name).unlink()
-    (tmp_path / "run").rename(tmp_path / "elsewhere")
-    assert Translator(str(tmp_path / "elsewhere"), threads=1).translate(["a b", ""])[1] == ""
-    assert fit(config, f"run_dir={tmp_path / 'elsewhere'}") == 0
-    assert_same_run(tmp_path / "elsewhere", unbroken)
-
-
-def test_weights_that_are_no_numbers_are_never_saved(tmp_path: Path):
-    """A run that diverges ends with one line, and what was saved before can be loaded."""
-    config = make_toy(tmp_path, train=300, save_every=5, validate_every=5, log_every=100)
-
-    def spoil(trainer: Trainer) -> None:
-        with torch.no_grad():
-            trainer.parameters[3].view(-1)[0] = math.nan
-
-    update = Trainer.update
-
-    def spoiled(trainer: Trainer) -> None:
-        update(trainer)
-        if trainer.state.step == 12:
-            spoil(trainer)
-
-    Trainer.update = spoiled  # type: ignore[method-assign]
-    try:
-        with pytest.raises(NmtError, match="diverged before step 15"):
-            fit(config)
-    finally:
-        Trainer.update = update  # type: ignore[method-assign]
-    assert last(tmp_path / "run").name == "step-00000010"
-    assert all(tensor.isfinite().all() for tensor in load_file(last(tmp_path / "run") / "model.safetensors").values())
 
 
 # --- validation sets (case 31) ---

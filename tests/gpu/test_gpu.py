@@ -25,6 +25,8 @@ from nmt.loss import CrossEntropy
 from nmt.model.attention import attend, attend_plainly
 from nmt.model.transformer import Transformer
 from nmt.optim import OPTIMIZERS, clip
+from nmt.ranks import Ranks
+from nmt.resume import newest
 from nmt.run import Run
 from nmt.search import SEARCHES, Hypothesis
 from nmt.tokenizer import EOS, TOKENIZERS
@@ -85,10 +87,10 @@ def test_training_in_fp32_moves_the_weights_as_on_the_cpu(variant: dict[str, Any
         model = make_model(device, **variant)
         before = [p.detach().cpu().clone() for p in model.parameters()]
         # Without Adam's division by the gradient's size, which makes large steps out of rounding errors.
-        optimizer = OPTIMIZERS["sgd"](model.parameters(), lr=0.5)
+        optimizer = OPTIMIZERS["sgd"](model.named_parameters(), lr=0.5)
         batch = make_batch(device)
         for _ in range(3):
-            sums = CrossEntropy(0.1, False)(model, batch, batch.tokens)
+            sums = CrossEntropy(0.1, False)(model, batch, 1 / batch.tokens)
             sums.loss.backward()
             clip(list(model.parameters()), 1.0)
             optimizer.step()
@@ -139,7 +141,7 @@ def test_decoding_beyond_the_first_table_of_positions_leaves_the_model_trainable
     scored = score.log_probs(model, long, long, GPU)[0]
     assert scored == pytest.approx(score.log_probs(make_model(CPU), long, long, CPU)[0], abs=1e-4)
     batch = collate(long, long, (301, 301), GPU)
-    sums = CrossEntropy(0.0, False)(model, batch, batch.tokens)
+    sums = CrossEntropy(0.0, False)(model, batch, 1 / batch.tokens)
     sums.loss.backward()
     assert sums.nll.item() == pytest.approx(-scored.sum(), rel=1e-4)
 
@@ -160,14 +162,15 @@ def test_fused_attention_and_its_gradients_equal_the_plain_path(precision: str, 
         assert (fused - plain).norm() < (1e-5 if precision == "fp32" else 2e-2) * plain.norm()
 
 
-def test_training_in_bf16_stays_finite_and_learns() -> None:
+@pytest.mark.parametrize("name", ["adamw", "muon"])
+def test_training_in_bf16_stays_finite_and_learns(name: str) -> None:
     model = make_model(GPU, dropout=0.1)
     model.dtype = torch.bfloat16
-    optimizer = OPTIMIZERS["adamw"](model.parameters(), lr=1e-3)
+    optimizer = OPTIMIZERS[name](model.named_parameters())
     batch, losses = make_batch(GPU), []
     for step in range(30):
         runtime.seed_step(1, step)
-        sums = CrossEntropy(0.1, False)(model, batch, batch.tokens)
+        sums = CrossEntropy(0.1, False)(model, batch, 1 / batch.tokens)
         sums.loss.backward()
         assert torch.isfinite(clip(list(model.parameters()), 1.0))
         optimizer.step()
@@ -197,6 +200,9 @@ class Pairs:
         chosen = [self.sentences[i] for i in pairs]
         return chosen, chosen
 
+    def where(self, pair: int) -> str:
+        return f"memory:{pair + 1}"
+
     def texts(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         return ((line, (line,)) for line in self.lines)
 
@@ -209,7 +215,9 @@ def run(directory: Path, steps: int, precision: str) -> checkpoint.Checkpoint:
     directory.mkdir(exist_ok=True)
     tokenizer.save(directory)
     ids = tokenizer.encode_src(lines)
-    sets = Sets(Pairs(lines, ids), [Share(len(lines))], {"valid": Pairs(lines[:5], ids[:5])}, tokenizer, directory, "toy")
+    sets = Sets(
+        Pairs(lines, ids), [Share(len(lines))], {"valid": Pairs(lines[:5], ids[:5])}, tokenizer, directory, "toy"
+    )
     optimizer = Choice("sgd", {"lr": 0.1, "momentum": 0.9})
     schedule = Choice("inverse_sqrt", {"warmup": 2})
     sizes = {"dim": 32, "heads": 2, "ffn_dim": 64, "encoder_layers": 1, "decoder_layers": 1}
@@ -217,7 +225,7 @@ def run(directory: Path, steps: int, precision: str) -> checkpoint.Checkpoint:
         run_dir=str(directory),
         src_lang="en",
         tgt_lang="en",
-        data=Data(train=[Choice("toy")]),
+        data=Data(train=[Choice("toy", {"weight": 1.0})]),
         model=Model(**sizes, dropout=0.1, attention_dropout=0.1),
         train=Train(
             batch_tokens=200,
@@ -232,7 +240,7 @@ def run(directory: Path, steps: int, precision: str) -> checkpoint.Checkpoint:
     )
     with contextlib.redirect_stderr(io.StringIO()):
         assert fit(config, sets) == 0
-    last = checkpoint.last(checkpoint.complete(Run(directory)))
+    last = newest(Run(directory), Ranks())
     assert last is not None and last.step == steps
     return last
 
@@ -249,7 +257,7 @@ def test_a_run_on_the_gpu_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> No
             torch.testing.assert_close(found[key], tensor, rtol=1e-3, atol=1e-5, msg=key)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 def test_a_checkpoint_from_the_gpu_translates_on_the_cpu(tmp_path: Path, precision: str) -> None:
     found = run(tmp_path / "run", 4, precision)
     found.verify()

@@ -112,13 +112,13 @@ def mean_loss_on_random_targets(updates: int = 120) -> float:
     """Trains on targets drawn anew at each update; returns the mean loss of the second half, per drawn token."""
     torch.manual_seed(1)
     model = build_model(Model(dim=32, heads=2, ffn_dim=64, encoder_layers=1, decoder_layers=1, dropout=0.0), 20, 20)
-    optimizer, objective = adamw(model.parameters(), lr=1e-2), CrossEntropy(0.0, compiled=False)
+    optimizer, objective = adamw(model.named_parameters(), lr=1e-2), CrossEntropy(0.0, compiled=False)
     rng, losses = np.random.default_rng(1), []
     for _ in range(updates):
         tgt = [rng.integers(4, 20, 12).astype(np.int32) for _ in range(32)]
         src = [np.array([4, 3], np.int32)] * 32  # the same for all: it tells nothing about the target
         batch = collate(src, tgt, (2, 12), CPU)
-        sums = objective(model, batch, batch.tokens)
+        sums = objective(model, batch, 1 / batch.tokens)
         sums.loss.backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -167,7 +167,7 @@ def test_padding_changes_no_gradient(model: Transformer):
     for shape in ((6, 8), (30, 25)):
         model.zero_grad()
         batch = collate(src, tgt, shape, CPU)
-        CrossEntropy(0.1, compiled=False)(model, batch, batch.tokens).loss.backward()
+        CrossEntropy(0.1, compiled=False)(model, batch, 1 / batch.tokens).loss.backward()
         gradients.append([p.grad.clone() for p in model.parameters()])
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import resource
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ from nmt.config import Config, Data, Model, Train
 from nmt.errors import CheckpointError, NmtError
 from nmt.files import sha256
 from nmt.model.transformer import Transformer
-from nmt.optim import adamw
+from nmt.optim import OPTIMIZERS, Optimizer, adamw
+from nmt.ranks import Ranks
+from nmt.resume import newest
 from nmt.run import Run
-from nmt.tokenizer import Words
+from nmt.tokenizer import TOKENIZERS
 
 LINES = ["a b c d e f"]
 
@@ -27,7 +31,7 @@ LINES = ["a b c d e f"]
 @pytest.fixture(scope="module")
 def tokenizer_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("tokenizer")
-    Words(vocab_size=50)(LINES, LINES, print).save(directory)
+    TOKENIZERS["none"](vocab_size=50)(LINES, LINES, print).save(directory)
     return directory
 
 
@@ -59,7 +63,7 @@ def save(tmp_path: Path, tokenizer_directory: Path):
         train = {"snapshots": more.get("snapshots", [])}
         state = {"step": step, "score": score, "metric": "bleu", "averaged": averaged, "train": train}
         state["nll"] = more.get("nll", 0.0)
-        checkpoint.save(directory, model, more.get("optimizer"), state, settings, tokenizer_directory)
+        checkpoint.save(directory, model, more.get("rest"), state, settings, tokenizer_directory)
         return checkpoint.open_checkpoint(directory)
 
     return write
@@ -96,10 +100,10 @@ def test_weights_on_disk_are_each_parameter_once(save, tie: str):
     """Case 42: tied matrices are not written twice, and the optimizer lives in a file of its own."""
     settings = config(tie=tie)
     model = model_of(settings)
-    optimizer = adamw(model.parameters())
+    optimizer = adamw(model.named_parameters())
     model.logits(model(torch.tensor([[4, 3]]), torch.tensor([[2, 4]]))).sum().backward()
     optimizer.step()
-    found = save(1, config=settings, model=model, optimizer=optimizer)
+    found = save(1, config=settings, model=model, rest=checkpoint.optimizer_tensors(model, optimizer))
     count = sum(p.numel() for p in model.parameters())
     # The header names every tensor; of a model this small it would be the larger part, so it is set aside.
     header = int.from_bytes((found.directory / "model.safetensors").read_bytes()[:8], "little") + 8
@@ -107,8 +111,9 @@ def test_weights_on_disk_are_each_parameter_once(save, tie: str):
     assert sum(t.numel() for t in found.tensors("model.safetensors").values()) == count
 
 
-def test_the_optimizer_goes_on_as_if_never_stopped(save):
-    def update(model: Transformer, optimizer: torch.optim.Optimizer, seed: int) -> None:
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_the_optimizer_goes_on_as_if_never_stopped(save, make: Callable[..., Optimizer]):
+    def update(model: Transformer, optimizer: Optimizer, seed: int) -> None:
         torch.manual_seed(seed)
         src, tgt = torch.randint(4, 10, (3, 5)), torch.randint(4, 10, (3, 4))
         model.logits(model(src, tgt)).log_softmax(-1)[..., 4].sum().backward()
@@ -116,14 +121,14 @@ def test_the_optimizer_goes_on_as_if_never_stopped(save):
         optimizer.zero_grad()
 
     model = model_of(config())
-    optimizer = adamw(model.parameters(), lr=0.01)
+    optimizer = make(model.named_parameters(), lr=0.01)
     for seed in (1, 2):
         update(model, optimizer, seed)
-    found = save(2, model=model, optimizer=optimizer)
+    found = save(2, model=model, rest=checkpoint.optimizer_tensors(model, optimizer))
     update(model, optimizer, 3)
 
     again = model_of(config(), seed=99)
-    fresh = adamw(again.parameters(), lr=0.01)
+    fresh = make(again.named_parameters(), lr=0.01)
     checkpoint.load_weights(again, found.tensors("model.safetensors"), found.directory)
     checkpoint.load_optimizer(again, fresh, found.tensors("optimizer.safetensors"))
     update(again, fresh, 3)
@@ -132,8 +137,8 @@ def test_the_optimizer_goes_on_as_if_never_stopped(save):
 
 def test_an_optimizer_that_has_made_no_step_can_be_saved(save):
     model = model_of(config())
-    found = save(0, model=model, optimizer=adamw(model.parameters()))
-    checkpoint.load_optimizer(model, adamw(model.parameters()), found.tensors("optimizer.safetensors"))
+    found = save(0, model=model, rest=checkpoint.optimizer_tensors(model, adamw(model.named_parameters())))
+    checkpoint.load_optimizer(model, adamw(model.named_parameters()), found.tensors("optimizer.safetensors"))
     assert found.tensors("optimizer.safetensors") == {}
 
 
@@ -148,15 +153,38 @@ def test_weights_of_another_shape_are_refused(save):
 # --- faults ---
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.yaml", "tokenizer.model"])
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "config.yaml", "tokenizer.model"])
 def test_a_changed_file_is_noticed(save, name: str):
     """Case 21: also the tokenizer, which would translate into other words without any error."""
-    path = save(1).directory / name
+    path = save(1, rest={"a": torch.ones(9)}).directory / name
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match=rf"{name}: its content is not what was saved"):
         checkpoint.find(str(path.parent))
+
+
+def test_a_changed_number_in_the_state_is_noticed(save):
+    """It is still JSON, but not what was written."""
+    path = save(1, score=12.5).directory / "state.json"
+    path.write_text(path.read_text().replace("12.5", "12.6"))
+    with pytest.raises(CheckpointError, match=r"state\.json: its content is not what was saved"):
+        checkpoint.find(str(path.parent))
+
+
+def test_damaged_checkpoints_are_set_aside_and_named(save, tmp_path: Path):
+    """Nothing counts on them any more: they are neither last nor best, and take no place of those to keep."""
+    save(1, 1.0), save(2, 3.0), save(3, 2.0)
+    places = [Run(tmp_path).checkpoints / f"step-0000000{step}" for step in (2, 3)]
+    (places[0] / "model.safetensors").write_bytes(b"")
+    (places[1] / "state.json").write_text("{")
+    said: list[str] = []
+    for _ in range(2):
+        checkpoint.set_damaged_aside(Run(tmp_path), said.append)
+    assert [re.search(r"step-\d+", line).group() for line in said] == ["step-00000002", "step-00000003"]
+    assert all("it is now damaged-step-0000000" in line for line in said)
+    assert steps(checkpoint.complete(Run(tmp_path))) == [1]
+    assert checkpoint.find(str(tmp_path)).step == 1
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.model"])
@@ -180,6 +208,7 @@ def test_a_pickle_named_as_weights_is_refused_and_never_run(save, tmp_path: Path
     path.write_bytes(pickle.dumps(Malicious()))
     state = json.loads((found.directory / "state.json").read_text())
     state["files"]["model.safetensors"] = sha256(path)
+    del state["checksum"]
     (found.directory / "state.json").write_text(json.dumps(state))
     with pytest.raises(CheckpointError, match="safetensors"):
         checkpoint.find(str(found.directory)).load_model()
@@ -245,7 +274,7 @@ def test_last_and_best(save, tmp_path: Path):
         save(step, score)
     save(4, 1.0, averaged=True)
     found = checkpoint.complete(Run(tmp_path))
-    assert checkpoint.last(found).directory.name == "step-00000004"
+    assert newest(Run(tmp_path), Ranks()).directory.name == "step-00000004"
     assert [c.directory.name for c in checkpoint.by_score(found)] == [
         "step-00000002",
         "step-00000003",
@@ -263,7 +292,7 @@ def test_without_any_score_the_newest_is_the_best(save, tmp_path: Path):
 
 def test_no_checkpoints(tmp_path: Path):
     assert checkpoint.complete(Run(tmp_path)) == []
-    assert checkpoint.last([]) is None
+    assert newest(Run(tmp_path), Ranks()) is None
 
 
 @pytest.mark.parametrize(("keep_last", "keep_best", "left"), [(2, 1, [3, 9, 10]), (1, 2, [3, 7, 10])])

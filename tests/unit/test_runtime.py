@@ -85,8 +85,39 @@ def test_a_device_that_is_not_there_is_one_clear_error():
 
 
 def test_an_unknown_precision_is_one_clear_error():
-    with pytest.raises(DeviceError, match="fp32 or bf16"):
+    with pytest.raises(DeviceError, match="fp32, bf16 or fp16"):
         runtime.choose("cpu", "fp8")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"), True),
+        (
+            RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried"),
+            True,
+        ),
+        (RuntimeError("MPS backend out of memory"), True),
+        (MemoryError(), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+        (OSError("can't allocate memory"), False),
+    ],
+)
+def test_what_says_that_memory_does_not_suffice(error: Exception, expected: bool):
+    assert runtime.out_of_memory(error) == expected
+
+
+def test_memory_is_counted_in_bytes():
+    """There is more of it than this process holds, and that is more than torch alone takes."""
+    cpu = torch.device("cpu")
+    held = runtime.peak_memory(cpu)
+    assert 50e6 < held < 1e12
+    assert runtime.available_memory(cpu) > 50e6
+
+
+def test_where_the_system_does_not_tell_memory_is_endless(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(runtime, "_meminfo", lambda key: 0.0)
+    assert runtime.available_memory(torch.device("cpu")) == float("inf")
 
 
 def test_what_is_chosen_is_what_is_used():

@@ -41,6 +41,7 @@ VARIANTS = {
     "post-norm": {"norm_first": False},
     "rms, swiglu": {"norm": "rms", "activation": "swiglu"},
     "gelu, untied": {"activation": "gelu", "tie": "none"},
+    "rotary": {"position": Choice("rotary"), "norm": "rms"},
     "learned positions": {"position": Choice("learned", {"limit": 100}), "tie": "decoder"},
     "decoder deeper than encoder": {"encoder_layers": 1, "decoder_layers": 3},
 }
