@@ -280,7 +280,10 @@ def locked(path: Path, what: str) -> Iterator[None]:
     with open(path, "a+") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lost = not path.exists() or path.stat().st_ino != os.fstat(stream.fileno()).st_ino
         except BlockingIOError:
+            lost = True
+        if lost:  # somebody else has it, or has just taken the file away
             stream.seek(0)
             owner = stream.read().strip() or "another process is at work"
             raise BusyError(f"{path.parent}: {owner} here; wait for it or stop it") from None

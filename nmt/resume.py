@@ -47,7 +47,7 @@ def resume(
     """Loads the last checkpoint into model and optimizer, and cuts the logs back to it.
 
     Returns the state and what is not the same as before the stop, a phrase each; a new state when there is no
-    checkpoint. Raises CheckpointError if the model or the tokenizer is another one.
+    checkpoint. Raises CheckpointError if the model, the tokenizer or the data is another one.
     """
     found = checkpoint.last(checkpoint.complete(paths))
     if found is None:
@@ -60,12 +60,15 @@ def resume(
             f"{found.directory}: was trained with another tokenizer than the prepared data has; "
             "train anew with `nmt train CONFIG --fresh`, or name another run_dir"
         )
-    differences = _differences(found, config, where, data_digest)
+    if found.state["data_digest"] != data_digest:
+        raise CheckpointError(
+            f"{found.directory}: was trained on other data ({found.state['data_digest']}) than is prepared now "
+            f"({data_digest}); train anew with `nmt train CONFIG --fresh`, or name another run_dir"
+        )
+    differences = _differences(found, config, where)
     checkpoint.load_weights(model, found.tensors(checkpoint.WEIGHTS), found.directory)
     checkpoint.load_optimizer(model, optimizer, found.tensors(checkpoint.OPTIMIZER))
     state = TrainState(**found.state["train"])
-    if found.state["data_digest"] != data_digest:  # the place in other data means nothing
-        state.window = state.batch = 0
     if found.state["metric"] != config.train.metric:  # the best so far was measured in another unit
         state.best, state.stale = None, 0
     cut(paths.metrics, state.metrics_bytes)
@@ -73,7 +76,7 @@ def resume(
     return state, differences
 
 
-def _differences(found: checkpoint.Checkpoint, config: Config, where: Runtime, data: str) -> list[str]:
+def _differences(found: checkpoint.Checkpoint, config: Config, where: Runtime) -> list[str]:
     """What changed since a checkpoint. Raises CheckpointError if its weights or moments are of no use any more."""
     old, new = found.config().tree(), config.tree()
     free = ("dropout", "attention_dropout", "activation_dropout")  # have no weights of their own
@@ -90,7 +93,6 @@ def _differences(found: checkpoint.Checkpoint, config: Config, where: Runtime, d
     settings |= _changes(old["train"], new["train"], "train.")
     settings |= _changes({key: old.get(key) for key in top}, {key: new[key] for key in top}, "")
     settings |= _changes({"weights": _weights(old)}, {"weights": _weights(new)}, "data.train ")
-    settings |= _changes({"data": found.state["data_digest"]}, {"data": data}, "prepared ")
     return [*settings.values(), *_changes(found.state["environment"], dict(where.describe()), "").values()]
 
 

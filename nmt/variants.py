@@ -17,7 +17,7 @@ from nmt.data import filters
 from nmt.data.corpora import CorpusOptions
 from nmt.data.formats import FORMATS
 from nmt.data.sampling import SAMPLINGS
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, NmtError
 from nmt.loss import OBJECTIVES
 from nmt.metrics import METRICS
 from nmt.model.position import POSITIONS
@@ -91,7 +91,7 @@ def _corpus(choice: Choice, path: tuple[str | int, ...], source: Source, found: 
 
 
 def _cross_checks(config: Config, source: Source) -> list[str]:
-    found = []
+    found = _build_errors(config, source)
     tokenizer, sampling = config.tokenizer, build(SAMPLINGS, config.train.subword_sampling)
     if sampling.alpha and tokenizer.name not in (sampling.kind, "ready"):
         found.append(
@@ -123,11 +123,24 @@ def _cross_checks(config: Config, source: Source) -> list[str]:
             f"{source.place(('tgt_lang',))}: `tgt_lang` must be a language code like de or zh-CN, "
             f"but is {config.tgt_lang!r} instead"
         )
-    for name, options in config.metrics.items():
+    return found
+
+
+def _build_errors(config: Config, source: Source) -> list[str]:
+    """What constructors refuse of options that have the right types; they say which key it is."""
+    made: list[tuple[tuple[str, ...], Table, Choice, tuple[Any, ...]]] = [
+        (("metrics", name), METRICS, Choice(name, options), (config.tgt_lang,))
+        for name, options in config.metrics.items()
+    ]
+    made.append((("tokenizer",), TOKENIZERS, config.tokenizer, ()))
+    if regex := filters.choices(config.data.filters).get("regex"):
+        made.append((("data", "filters", "regex"), filters.FILTERS, regex, ()))
+    found = []
+    for path, table, choice, supplied in made:
         try:
-            METRICS[name](config.tgt_lang, **options)
-        except ConfigError as error:  # says which key it is
-            found.append(f"{source.place(('metrics', name))}: {error}")
+            build(table, choice, *supplied)
+        except NmtError as error:
+            found.append(f"{source.place(path)}: {error}")
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -82,19 +83,19 @@ def prepare(config: Config, fresh: bool, say: Say, jobs: int | None = None) -> P
     run = Run(config.run_dir)
     said = False
     while True:
-        if run.prepared.exists() and not fresh:
+        if os.path.exists(run.prepared) and not fresh:
             prepared = open_prepared(run)
             _check_same(prepared, config, say)
             say(f"{run.prepared}: prepared already, {prepared.manifest['pairs']:,} pairs")
             return prepared
         try:
             with run.claimed("preparing data"):
-                if fresh or not run.prepared.exists():
+                if fresh or not os.path.exists(run.prepared):
                     with write_directory(run.prepared) as directory:
                         _make(config, directory, run.directory, say, jobs)
                     return open_prepared(run)
         except BusyError as busy:
-            if run.prepared.exists():  # somebody trains on it
+            if os.path.exists(run.prepared):  # somebody trains on it
                 raise
             if not said:
                 say(f"waiting: {busy}")
@@ -152,15 +153,15 @@ def read_set(config: Config, name: str) -> list[Unit]:
 
 def _settings(config: Config) -> dict[str, Any]:
     """What prepared data depends on, apart from the files' contents."""
-    tree = config.tree()
-    for corpus in [*tree["data"]["train"], *tree["data"]["valid"].values(), *tree["data"]["test"].values()]:
+    tree, chosen = config.tree(), filters.choices(config.data.filters)
+    for corpus in [*tree["data"]["train"], *tree["data"]["valid"].values()]:
         del corpus["weight"], corpus["label"]
     return {
         "data": {
             **{kind: tree["data"][kind] for kind in ("train", "valid")},
-            "filters": {name: choice.options for name, choice in filters.choices(config.data.filters).items()},
+            "filters": {name: choice.options for name, choice in chosen.items()},
         },
-        "languages": [config.src_lang, config.tgt_lang] if "script" in config.data.filters else [],
+        "languages": [config.src_lang, config.tgt_lang] if "script" in chosen else [],
         "tokenizer": tree["tokenizer"],
         "seed": config.seed,
     }

@@ -25,6 +25,7 @@ from nmt.tokenizer import clean_lines
 PAIRS = 10_000  # of a chunk, at most
 CHARACTERS = 8_000_000  # of a chunk, about: books are lines too
 LOOKED_AT = 200  # pairs of a chunk whose words are looked at
+PLACED = 500  # pairs from one whose place is kept to the next
 COLUMNS = pa.schema([("src", TEXT), ("tgt", TEXT), ("file", pa.int32()), ("line", pa.int64())])
 
 
@@ -41,6 +42,11 @@ class Chunk(NamedTuple):
 
     def where(self, row: int) -> str:
         return f"{self.names[self.files[row]]}:{self.lines[row]}"
+
+    def places(self) -> list[tuple[int, str, int]]:
+        begins = np.diff(self.files, prepend=-1) != 0
+        begins[::PLACED] = True
+        return [(row, self.names[self.files[row]], int(self.lines[row])) for row in np.flatnonzero(begins).tolist()]
 
 
 def chunks(corpus: Corpus, number: int) -> Iterator[Chunk]:
@@ -77,7 +83,7 @@ class Surveyed(NamedTuple):
     features: np.ndarray  # of all pairs read, for `Alignment`
     sides: Sides
     markup: Markup
-    first: tuple[str, int]  # file and line of the first pair
+    places: list[tuple[int, str, int]]  # row, file and line of some pairs: the first of each file, and others
     names: list[str]
     kept: pa.RecordBatch  # COLUMNS
     keys: bytes  # of the pairs kept, for `Seen`
@@ -94,8 +100,8 @@ class Survey:
 
     def __call__(self, chunk: Chunk) -> Surveyed:
         oddities = Oddities()
-        for lines in (chunk.src, chunk.tgt):
-            oddities.look(lines, chunk.where)
+        oddities.look(chunk.src, chunk.where)
+        oddities.look(chunk.tgt, lambda row: f"{chunk.where(row)} (target)")
         src, tgt = clean_lines(chunk.src), clean_lines(chunk.tgt)
         tally = Tally(read=len(src))
         sides = copy.deepcopy(self.sides)
@@ -110,8 +116,7 @@ class Survey:
         keys = self.duplicates.keys(src, tgt)
         arrays = [pa.array(src, TEXT), pa.array(tgt, TEXT), pa.array(chunk.files[rows]), pa.array(chunk.lines[rows])]
         kept = pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
-        first = (chunk.names[chunk.files[0]], int(chunk.lines[0]))
-        return Surveyed(chunk.corpus, tally, oddities, measures, sides, markup, first, chunk.names, kept, keys)
+        return Surveyed(chunk.corpus, tally, oddities, measures, sides, markup, chunk.places(), chunk.names, kept, keys)
 
     def _filter(
         self, chunk: Chunk, src: list[str], tgt: list[str], tally: Tally

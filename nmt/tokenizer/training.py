@@ -111,6 +111,9 @@ class Trainer(Protocol):
     def inputs(self) -> list[Path]:
         """The files that it reads."""
 
+    def check(self) -> None:
+        """Raises DataError if these files will not do, before any text is read."""
+
 
 class _Subwords:
     """Trains one vocabulary on both sides, or one on each."""
@@ -144,6 +147,9 @@ class _Subwords:
 
     def inputs(self) -> list[Path]:
         return []
+
+    def check(self) -> None:
+        pass
 
 
 @dataclass
@@ -213,17 +219,21 @@ class Ready:
     def __call__(
         self, src: Iterable[str], tgt: Iterable[str], say: Callable[[str], None], tags: Iterable[str] = ()
     ) -> Tokenizer:
-        models = []
-        for file in self.files:
-            with open_bytes(file) as stream:
-                try:
-                    models.append(_with_our_ids(stream.read()))
-                except ValueError as error:
-                    raise DataError(f"{file}: {error}") from None
-        return Tokenizer(*models)
+        return Tokenizer(*map(_read, self.files))
 
     def inputs(self) -> list[Path]:
         return self.files
+
+    def check(self) -> None:
+        self((), (), lambda _: None)
+
+
+def _read(file: Path) -> bytes:
+    with open_bytes(file) as stream:
+        try:
+            return _with_our_ids(stream.read())
+        except ValueError as error:
+            raise DataError(f"{file}: {error}") from None
 
 
 def _with_our_ids(model: bytes) -> bytes:
