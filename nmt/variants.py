@@ -133,8 +133,10 @@ def _build_errors(config: Config, source: Source) -> list[str]:
         for name, options in config.metrics.items()
     ]
     made.append((("tokenizer",), TOKENIZERS, config.tokenizer, ()))
-    if regex := filters.choices(config.data.filters).get("regex"):
-        made.append((("data", "filters", "regex"), filters.FILTERS, regex, ()))
+    languages = (config.src_lang, config.tgt_lang)
+    for name, supplied in (("regex", ()), ("script", (languages,))):
+        if choice := filters.choices(config.data.filters).get(name):
+            made.append((("data", "filters", name), filters.FILTERS, choice, supplied))
     found = []
     for path, table, choice, supplied in made:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import tempfile
@@ -126,6 +127,7 @@ def _make(config: Config, directory: Path, space: Path, say: Say, jobs: int | No
     for line in report.lines(manifest):
         say(line)
     (directory / REPORT).write_text(report.markdown(manifest), encoding="utf-8")
+    manifest["checksum"] = _checksum(manifest)
     text = json.dumps(manifest, indent=1, ensure_ascii=False)
     (directory / MANIFEST).write_text(text, encoding="utf-8")
 
@@ -135,9 +137,17 @@ def open_prepared(run: Run) -> Prepared:
         manifest = json.loads((run.prepared / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise DataError(f"{run.prepared}: is no prepared data; run `nmt prepare CONFIG --fresh`") from None
-    if manifest.get("format") != FORMAT:
+    if not isinstance(manifest, dict) or manifest.get("checksum") != _checksum(manifest):
+        raise DataError(f"{run.prepared / MANIFEST}: its content is not what was written (wrong checksum); {REDO}")
+    if manifest["format"] != FORMAT:
         raise DataError(f"{run.prepared}: was prepared by another version of nmt; {REDO}")
     return Prepared(run.prepared, manifest)
+
+
+def _checksum(manifest: dict[str, Any]) -> str:
+    """Of all that a manifest says, itself apart."""
+    rest = {key: value for key, value in manifest.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def read_set(config: Config, name: str) -> list[Unit]:
@@ -179,7 +189,8 @@ def _inputs(config: Config) -> dict[str, Path]:
 
 def _held_out(config: Config) -> list[Any]:
     """The test sets, none of whose sources may be in train, whatever they are called."""
-    found: list[Any] = json.loads(json.dumps([choice.tree() for choice in config.data.test.values()]))
+    trees = [choice.tree() | {"label": "", "weight": 1.0} for choice in config.data.test.values()]
+    found: list[Any] = json.loads(json.dumps(trees))
     return found
 
 

@@ -78,6 +78,8 @@ class _Recipe:
             "unk_id": UNK,
             "bos_id": BOS,
             "eos_id": EOS,
+            # Names that no text can hold: sentencepiece passes over them when it learns from text.
+            **{f"{name}_piece": f"\x01{name}" for name in ("pad", "unk", "bos", "eos")},
         }
         if self.kind in ("word", "char"):
             options |= {"use_all_vocab": False, "hard_vocab_limit": False}

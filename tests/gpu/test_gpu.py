@@ -209,7 +209,9 @@ def run(directory: Path, steps: int, precision: str) -> checkpoint.Checkpoint:
     directory.mkdir(exist_ok=True)
     tokenizer.save(directory)
     ids = tokenizer.encode_src(lines)
-    sets = Sets(Pairs(lines, ids), [Share(len(lines))], {"valid": Pairs(lines[:5], ids[:5])}, tokenizer, directory, "toy")
+    sets = Sets(
+        Pairs(lines, ids), [Share(len(lines))], {"valid": Pairs(lines[:5], ids[:5])}, tokenizer, directory, "toy"
+    )
     optimizer = Choice("sgd", {"lr": 0.1, "momentum": 0.9})
     schedule = Choice("inverse_sqrt", {"warmup": 2})
     sizes = {"dim": 32, "heads": 2, "ffn_dim": 64, "encoder_layers": 1, "decoder_layers": 1}

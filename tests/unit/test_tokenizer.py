@@ -514,3 +514,12 @@ def test_what_is_no_model_is_one_error_before_any_text_is_read(
     with pytest.raises(DataError, match=f"^{file}: {message}") as error:
         TOKENIZERS["ready"](src=str(file)).check()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("literal", ["<s>", "</s>", "<unk>", "<pad>"])
+def test_literals_are_learnt_from_as_any_text(literal: str) -> None:
+    """Case 12, in the text that a tokenizer is trained on: words and characters that stand nowhere else."""
+    words = train("none", [f"a {literal} b c"] * 20, lambda _: None, vocab_size=50)
+    assert UNK not in encode(words, f"a {literal} b")
+    letters = train("char", ["a b c", literal] * 20, lambda _: None, vocab_size=50)
+    assert UNK not in encode(letters, literal) and round_trip(letters, f"a {literal}") == f"a {literal}"

@@ -304,3 +304,8 @@ def test_every_filter_is_explained_has_defaults_and_works_at_one_stage(name: str
         assert made.lengths(np.zeros(0, np.int64), np.zeros(0, np.int64)).tolist() == []
     if name == "duplicates":
         assert made.keys([], []) == b""
+
+
+def test_a_script_that_does_not_exist_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"there is no script `LATN` \(did you mean `LATIN`"):
+        FILTERS["script"](("en", "de"), src=["latn"])
