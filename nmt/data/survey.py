@@ -15,6 +15,7 @@ from nmt.data.alignment import features
 from nmt.data.corpora import Corpus
 from nmt.data.filters import Duplicates, TextFilter
 from nmt.data.formats import Unit
+from nmt.data.formats.unit import Block
 from nmt.data.languages import Sides
 from nmt.data.markup import Markup
 from nmt.data.oddities import Oddities
@@ -49,8 +50,47 @@ class Chunk(NamedTuple):
         return [(row, self.names[self.files[row]], int(self.lines[row])) for row in np.flatnonzero(begins).tolist()]
 
 
-def chunks(corpus: Corpus, number: int) -> Iterator[Chunk]:
+class Raw(NamedTuple):
+    """A chunk that another process is to decode."""
+
+    corpus: int
+    prefix: str
+    blocks: list[Block]
+
+    def decoded(self) -> Chunk:
+        columns = [block.columns() for block in self.blocks]
+        names = list(dict.fromkeys(block.files[0] for block in self.blocks))
+        counts = [len(src) for src, _ in columns]
+        return Chunk(
+            self.corpus,
+            self.prefix,
+            [line for src, _ in columns for line in src],
+            [line for _, tgt in columns for line in tgt],
+            names,
+            np.repeat([names.index(block.files[0]) for block in self.blocks], counts).astype(np.int32),
+            np.concatenate([block.line + np.arange(n) for block, n in zip(self.blocks, counts, strict=True)]),
+        )
+
+
+def chunks(corpus: Corpus, number: int) -> Iterator[Chunk | Raw]:
     """A corpus in pieces that fit into memory. A unit with several translations is several pairs."""
+    blocks = corpus.blocks(PAIRS // 10)
+    if blocks is None:
+        yield from _of_units(corpus, number)
+        return
+    some: list[Block] = []
+    size = 0
+    for block in blocks:
+        some.append(block)
+        size += sum(map(len, block.sides))
+        if len(some) * (PAIRS // 10) >= PAIRS or size >= CHARACTERS:
+            yield Raw(number, corpus.options.prefix, some)
+            some, size = [], 0
+    if some:
+        yield Raw(number, corpus.options.prefix, some)
+
+
+def _of_units(corpus: Corpus, number: int) -> Iterator[Chunk]:
     units, size = [], 0
     reading = corpus.read()
     while some := list(islice(reading, PAIRS // 10)):
@@ -98,7 +138,9 @@ class Survey:
     duplicates: Duplicates
     sides: Sides  # without counts
 
-    def __call__(self, chunk: Chunk) -> Surveyed:
+    def __call__(self, chunk: Chunk | Raw) -> Surveyed:
+        if isinstance(chunk, Raw):
+            chunk = chunk.decoded()
         oddities = Oddities()
         oddities.look(chunk.src, chunk.where)
         oddities.look(chunk.tgt, lambda row: f"{chunk.where(row)} (target)")
