@@ -97,7 +97,7 @@ def _differences(found: checkpoint.Checkpoint, config: Config, where: Runtime) -
 
 
 def _weights(tree: dict[str, Any]) -> list[float]:
-    return [corpus["weight"] for corpus in tree["data"]["train"]]
+    return [corpus.get("weight", 1.0) for corpus in tree["data"]["train"]]
 
 
 def _changes(old: dict[str, Any], new: dict[str, Any], prefix: str) -> dict[str, str]:

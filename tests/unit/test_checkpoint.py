@@ -19,7 +19,7 @@ from nmt.files import sha256
 from nmt.model.transformer import Transformer
 from nmt.optim import adamw
 from nmt.run import Run
-from nmt.tokenizer import Words
+from nmt.tokenizer import TOKENIZERS
 
 LINES = ["a b c d e f"]
 
@@ -27,7 +27,7 @@ LINES = ["a b c d e f"]
 @pytest.fixture(scope="module")
 def tokenizer_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("tokenizer")
-    Words(vocab_size=50)(LINES, LINES, print).save(directory)
+    TOKENIZERS["none"](vocab_size=50)(LINES, LINES, print).save(directory)
     return directory
 
 
