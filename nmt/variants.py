@@ -11,30 +11,27 @@ from collections.abc import Callable
 from typing import Any
 
 from nmt import config as schema
-from nmt.choice import Choice, Table, build, describe, options_of, problems, resolve
+from nmt.choice import Choice, Declared, Table, build, describe, options_of, problems, resolve
 from nmt.config import Config, Source
 from nmt.data import filters
 from nmt.data.corpora import CorpusOptions
 from nmt.data.formats import FORMATS
 from nmt.data.sampling import SAMPLINGS
+from nmt.declared import declared
 from nmt.errors import ConfigError, NmtError
-from nmt.loss import OBJECTIVES
 from nmt.metrics import METRICS
-from nmt.model.position import POSITIONS
-from nmt.optim import OPTIMIZERS, SCHEDULES
-from nmt.search import SEARCHES
 from nmt.strict_yaml import dotted
 from nmt.tokenizer import TOKENIZERS
 
 # Where a config names a variant, and the table that it names it from.
 TABLES: dict[tuple[str, ...], Table] = {
     ("tokenizer",): TOKENIZERS,
-    ("model", "position"): POSITIONS,
-    ("train", "optimizer"): OPTIMIZERS,
-    ("train", "schedule"): SCHEDULES,
-    ("train", "objective"): OBJECTIVES,
+    ("model", "position"): declared("nmt.model.position", "POSITIONS"),
+    ("train", "optimizer"): declared("nmt.optim", "OPTIMIZERS"),
+    ("train", "schedule"): declared("nmt.optim", "SCHEDULES"),
+    ("train", "objective"): declared("nmt.loss", "OBJECTIVES"),
     ("train", "subword_sampling"): SAMPLINGS,
-    ("search",): SEARCHES,
+    ("search",): declared("nmt.search", "SEARCHES"),
 }
 
 
@@ -196,7 +193,8 @@ def _options(constructor: Any) -> str:
 
 
 def _first_line(constructor: Any) -> str:
-    return (inspect.getdoc(constructor) or "").split("\n\n")[0].replace("\n", " ")
+    doc = constructor.doc if isinstance(constructor, Declared) else inspect.getdoc(constructor) or ""
+    return doc.split("\n\n")[0].replace("\n", " ")
 
 
 def _yaml(value: Any) -> str:
