@@ -81,11 +81,22 @@ class Choice:
         return f"{self.name} ({options})" if options else self.name
 
 
-Table = Mapping[str, Callable[..., Any]]
+@dataclass(frozen=True)
+class Declared:
+    """What is known of a constructor that has not been imported: options, their types, and its docstring."""
+
+    parameters: dict[str, inspect.Parameter]
+    hints: dict[str, Any]
+    doc: str
 
 
-def options_of(constructor: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+Table = Mapping[str, Any]  # of constructors, or of what is declared of them
+
+
+def options_of(constructor: Any) -> dict[str, inspect.Parameter]:
     """The keyword-only parameters of a constructor: what a config may set."""
+    if isinstance(constructor, Declared):
+        return constructor.parameters
     parameters = inspect.signature(constructor).parameters
     return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
@@ -115,7 +126,9 @@ def problems(table: Table, choice: Choice, also: Callable[..., Any] | None = Non
     return found
 
 
-def _hints(constructor: Callable[..., Any]) -> dict[str, Any]:
+def _hints(constructor: Any) -> dict[str, Any]:
+    if isinstance(constructor, Declared):
+        return constructor.hints
     function = constructor.__init__ if inspect.isclass(constructor) else constructor
     return typing.get_type_hints(function, include_extras=True)
 

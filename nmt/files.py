@@ -19,6 +19,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from io import BufferedIOBase, BufferedReader
+from itertools import islice
 from pathlib import Path
 from typing import IO, cast
 
@@ -42,13 +43,43 @@ def read_lines(path: str | Path) -> Iterator[str]:
                 text, fault = block.decode(), None
             except UnicodeDecodeError as error:
                 text, fault = block[: block.rfind(b"\n", 0, error.start) + 1].decode(), error
-            lines = text.replace("\r\n", "\n").split("\n")
-            if not lines[-1]:  # what is after the last line's end is no line
-                lines.pop()
+            lines = _split(text)
             yield from lines
             done += len(lines)
             if fault:
                 raise DataError(_not_utf8(f"{path}:{done + 1}", fault))
+
+
+def read_blocks(path: str | Path, lines: int) -> Iterator[bytes]:
+    """Yields a file in blocks of so many lines, the last one of fewer, for `decode_lines`."""
+    with open_bytes(path) as stream:
+        first = True
+        while block := b"".join(islice(stream, lines)):
+            block = block.removeprefix(codecs.BOM_UTF8) if first else block
+            if block:  # the file may hold a byte order mark and nothing else
+                yield block
+            first = False
+
+
+def decode_lines(block: bytes, path: str | Path, first: int) -> list[str]:
+    """The lines of a block that ends where a line ends. Raises DataError, naming the line; `first` is the number of
+    the block's first one."""
+    try:
+        return _split(block.decode())
+    except UnicodeDecodeError as fault:
+        before = block.count(b"\n", 0, fault.start)
+        raise DataError(_not_utf8(f"{path}:{first + before}", fault)) from None
+
+
+def _split(text: str) -> list[str]:
+    lines = text.replace("\r\n", "\n").split("\n")
+    if not lines[-1]:  # what is after the last line's end is no line
+        lines.pop()
+    return lines
+
+
+def count_lines(block: bytes) -> int:
+    return block.count(b"\n") + (not block.endswith(b"\n"))
 
 
 def _whole_lines(stream: BufferedIOBase) -> Iterator[bytes]:
@@ -280,7 +311,10 @@ def locked(path: Path, what: str) -> Iterator[None]:
     with open(path, "a+") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lost = not path.exists() or path.stat().st_ino != os.fstat(stream.fileno()).st_ino
         except BlockingIOError:
+            lost = True
+        if lost:  # somebody else has it, or has just taken the file away
             stream.seek(0)
             owner = stream.read().strip() or "another process is at work"
             raise BusyError(f"{path.parent}: {owner} here; wait for it or stop it") from None

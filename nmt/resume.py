@@ -217,7 +217,7 @@ def _changes(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
 
 
 def _weights(tree: dict[str, Any]) -> list[float]:
-    return [corpus["weight"] for corpus in tree["data"]["train"]]
+    return [corpus.get("weight", 1.0) for corpus in tree["data"]["train"]]
 
 
 def start_anew(paths: Run) -> None:

@@ -11,30 +11,27 @@ from collections.abc import Callable
 from typing import Any
 
 from nmt import config as schema
-from nmt.choice import Choice, Table, build, describe, options_of, problems, resolve
+from nmt.choice import Choice, Declared, Table, build, describe, options_of, problems, resolve
 from nmt.config import Config, Source
 from nmt.data import filters
 from nmt.data.corpora import CorpusOptions
 from nmt.data.formats import FORMATS
 from nmt.data.sampling import SAMPLINGS
-from nmt.errors import ConfigError
-from nmt.loss import OBJECTIVES
+from nmt.declared import declared
+from nmt.errors import ConfigError, NmtError
 from nmt.metrics import METRICS
-from nmt.model.position import POSITIONS
-from nmt.optim import OPTIMIZERS, SCHEDULES
-from nmt.search import SEARCHES
 from nmt.strict_yaml import dotted
 from nmt.tokenizer import TOKENIZERS
 
 # Where a config names a variant, and the table that it names it from.
 TABLES: dict[tuple[str, ...], Table] = {
     ("tokenizer",): TOKENIZERS,
-    ("model", "position"): POSITIONS,
-    ("train", "optimizer"): OPTIMIZERS,
-    ("train", "schedule"): SCHEDULES,
-    ("train", "objective"): OBJECTIVES,
+    ("model", "position"): declared("nmt.model.position", "POSITIONS"),
+    ("train", "optimizer"): declared("nmt.optim", "OPTIMIZERS"),
+    ("train", "schedule"): declared("nmt.optim", "SCHEDULES"),
+    ("train", "objective"): declared("nmt.loss", "OBJECTIVES"),
     ("train", "subword_sampling"): SAMPLINGS,
-    ("search",): SEARCHES,
+    ("search",): declared("nmt.search", "SEARCHES"),
 }
 
 
@@ -91,7 +88,7 @@ def _corpus(choice: Choice, path: tuple[str | int, ...], source: Source, found: 
 
 
 def _cross_checks(config: Config, source: Source) -> list[str]:
-    found = []
+    found = _build_errors(config, source)
     tokenizer, sampling = config.tokenizer, build(SAMPLINGS, config.train.subword_sampling)
     if sampling.alpha and tokenizer.name not in (sampling.kind, "ready"):
         found.append(
@@ -129,11 +126,26 @@ def _cross_checks(config: Config, source: Source) -> list[str]:
             f"{source.place(('tgt_lang',))}: `tgt_lang` must be a language code like de or zh-CN, "
             f"but is {config.tgt_lang!r} instead"
         )
-    for name, options in config.metrics.items():
+    return found
+
+
+def _build_errors(config: Config, source: Source) -> list[str]:
+    """What constructors refuse of options that have the right types; they say which key it is."""
+    made: list[tuple[tuple[str, ...], Table, Choice, tuple[Any, ...]]] = [
+        (("metrics", name), METRICS, Choice(name, options), (config.tgt_lang,))
+        for name, options in config.metrics.items()
+    ]
+    made.append((("tokenizer",), TOKENIZERS, config.tokenizer, ()))
+    languages = (config.src_lang, config.tgt_lang)
+    for name, supplied in (("regex", ()), ("script", (languages,))):
+        if choice := filters.choices(config.data.filters).get(name):
+            made.append((("data", "filters", name), filters.FILTERS, choice, supplied))
+    found = []
+    for path, table, choice, supplied in made:
         try:
-            METRICS[name](config.tgt_lang, **options)
-        except ConfigError as error:  # says which key it is
-            found.append(f"{source.place(('metrics', name))}: {error}")
+            build(table, choice, *supplied)
+        except NmtError as error:
+            found.append(f"{source.place(path)}: {error}")
     return found
 
 
@@ -187,7 +199,8 @@ def _options(constructor: Any) -> str:
 
 
 def _first_line(constructor: Any) -> str:
-    return (inspect.getdoc(constructor) or "").split("\n\n")[0].replace("\n", " ")
+    doc = constructor.doc if isinstance(constructor, Declared) else inspect.getdoc(constructor) or ""
+    return doc.split("\n\n")[0].replace("\n", " ")
 
 
 def _yaml(value: Any) -> str:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from nmt.choice import Choice, Count, Positive, build, options_of
 from nmt.data.formats import FORMATS, Format, Unit
+from nmt.data.formats.plain import Plain
 from nmt.data.formats.tsv import Tsv
+from nmt.data.formats.unit import Block
 from nmt.errors import DataError
 from nmt.files import check_readable, packed
 
@@ -64,6 +66,15 @@ class Corpus:
         if not self.options.reverse:
             return units
         return (Unit(tgt, (unit.src,), unit.file, unit.line) for unit in units for tgt in unit.tgts)
+
+    def blocks(self, lines: int) -> Iterator[Block] | None:
+        """The same in blocks of so many lines, if the corpus is nothing but lines of two files."""
+        if not isinstance(self.format, Plain) or self.options.limit or self.format.references > 1:
+            return None
+        blocks = self.format.blocks(lines)
+        if not self.options.reverse:
+            return blocks
+        return (block._replace(sides=block.sides[::-1], files=block.files[::-1]) for block in blocks)
 
     def with_prefix(self) -> list[Unit]:
         """All units, as a model gets to see them."""

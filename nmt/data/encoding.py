@@ -171,7 +171,8 @@ def _usage(side: Side, lines: list[str], pieces: Pieces, bytewise: np.ndarray) -
         lengths=np.bincount(np.minimum(lengths, LONGEST), minlength=LONGEST + 1),
         longest=int(lengths.max(initial=0)),
     )
-    tried = Pieces(pieces.ids[: pieces.offsets[:TRIED][-1]], pieces.offsets[:TRIED]).lines()
+    ends = pieces.offsets[: TRIED + 1]
+    tried = Pieces(pieces.ids[: ends[-1]], ends).lines()
     for line, back in zip(lines, side.decode([ids[:-1].tolist() for ids in tried]), strict=False):
         usage.tried += 1
         if back != line:

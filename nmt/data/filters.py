@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 
-from nmt.choice import Choice, Count, Range
-from nmt.data.languages import script_share, scripts
+from nmt.choice import Choice, Count, Range, did_you_mean
+from nmt.data.languages import known_scripts, script_share, scripts
 from nmt.errors import ConfigError
 from nmt.tokenizer import blank, clean
 
@@ -106,6 +106,12 @@ class Script(PairFilter):
         tgt: list[str] = [],  # noqa: B006
     ) -> None:
         self.min = min
+        for name in map(str.upper, (*src, *tgt)):
+            if name not in known_scripts():
+                raise ConfigError(
+                    f"data.filters.script: there is no script `{name}`{did_you_mean(name, known_scripts())}; "
+                    "write its Unicode name, such as LATIN or HAN"
+                )
         self.expected = [
             frozenset(map(str.upper, names)) or scripts(language)
             for names, language in zip((src, tgt), languages, strict=True)

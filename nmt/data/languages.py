@@ -164,6 +164,11 @@ class _Kinds(dict[str, int]):
 _kinds = cache(_Kinds)
 
 
+def known_scripts() -> list[str]:
+    """The names of all scripts that some language here is written in."""
+    return sorted(frozenset().union(*_BY_CODE.values()))
+
+
 def script_share(text: str, expected: frozenset[str]) -> float:
     """The share of a text's letters that are of the expected scripts; 1 for a text without letters."""
     if "LATIN" in expected and text.isascii():

@@ -46,7 +46,7 @@ class Progress:
     label: str
     tally: Tally = field(default_factory=Tally)
     alignment: Alignment = field(default_factory=Alignment)
-    starts: list[tuple[int, str, int]] = field(default_factory=list)  # of chunks: pair, file and line
+    places: list[tuple[int, str, int]] = field(default_factory=list)  # pair, file and line of some of them, in order
     markup: Markup = field(default_factory=Markup)
     suspicion: Suspicion | None = None
 
@@ -66,6 +66,8 @@ class Making:
     def run(self, corpora: dict[str, list[Corpus]], given: Tokenizer | None = None) -> dict[str, Any]:
         """Returns the manifest, as far as it is known here. A tokenizer that is not given is trained."""
         data = self.config.data
+        if given is None:
+            build(TOKENIZERS, self.config.tokenizer).check()
         for file in dict.fromkeys(file for some in corpora.values() for corpus in some for file in corpus.inputs()):
             self.oddities.look_at_start(file)
         valid = dict(zip(data.valid, (list(c.read()) for c in corpora["valid"]), strict=True))
@@ -95,9 +97,11 @@ class Making:
             "vocabulary": {"src": len(tokenizer.src), "tgt": len(tokenizer.tgt), "joint": tokenizer.joint},
             "pairs": sum(corpus.tally.kept for corpus in seen),
             "pieces": {"src": usage[0].pieces, "tgt": usage[1].pieces},
-            "corpora": [{"label": corpus.label, **corpus.tally.tree()} for corpus in seen],
+            "corpora": [
+                {"label": corpus.label, **corpus.tally.tree(), **(corpus.suspicion.tree() if corpus.suspicion else {})}
+                for corpus in seen
+            ],
             "suspicions": [s.sentence() for s in (*suspicions, *(c.suspicion for c in seen)) if s and s.sentence()],
-            "alignment": {corpus.label: corpus.suspicion.tree() for corpus in seen if corpus.suspicion},
             "unused": [sentence for corpus in corpora["train"] if (sentence := corpus.unused())],
             "markup": [s for corpus in seen if (s := corpus.markup.sentence(corpus.label))],
             "odd_characters": self.oddities.tree(),
@@ -122,7 +126,8 @@ class Making:
         self.oddities.look(src, lambda i: units[i].where)
         for number in range(max((len(unit.tgts) for unit in units), default=0)):
             has = [unit for unit in units if number < len(unit.tgts)]
-            self.oddities.look([unit.tgts[number] for unit in has], lambda i, has=has: has[i].where)  # type: ignore[misc]
+            references = [unit.tgts[number] for unit in has]
+            self.oddities.look(references, lambda i, has=has: f"{has[i].where} (target)")  # type: ignore[misc]
         alignment, sides = Alignment(), copy.deepcopy(self.sides)
         alignment.add(features(clean_lines(src), clean_lines(tgt)))
         if not tagged:
@@ -182,13 +187,13 @@ class Making:
         for corpus, side, of in zip(seen, sides, corpora, strict=True):
             # A prefix says that the corpus is in a direction of its own, of whose languages nothing is known.
             known = copy.deepcopy(self.sides) if of.options.prefix else side
-            corpus.suspicion = Suspicion(corpus.label, corpus.alignment.verdict(), known, _Places(corpus.starts))
+            corpus.suspicion = Suspicion(corpus.label, corpus.alignment.verdict(), known, _Places(corpus.places))
         repeated = found.repeated()
         self._count_duplicates(seen, repeated, duplicates.reason)
         return repeated if "duplicates" in self.chosen else np.zeros(len(repeated), np.bool_)
 
     def _note(self, result: Surveyed, corpus: Progress, sides: Sides) -> None:
-        corpus.starts.append((corpus.tally.read, *result.first))
+        corpus.places += [(corpus.tally.read + row, file, line) for row, file, line in result.places]
         corpus.tally.add(result.tally)
         corpus.alignment.add(result.features)
         corpus.markup.add(result.markup)
@@ -249,13 +254,13 @@ class Making:
 
 
 class _Places:
-    """The place of a pair by its number, from the places where chunks start."""
+    """The place of a pair by its number, from those of some before it: about, where a pair is more than a line."""
 
-    def __init__(self, starts: list[tuple[int, str, int]]) -> None:
-        self.starts = starts
+    def __init__(self, known: list[tuple[int, str, int]]) -> None:
+        self.known = known
 
     def __call__(self, pair: int) -> tuple[str, int]:
-        first, file, line = next(start for start in reversed(self.starts) if start[0] <= pair)
+        first, file, line = next(place for place in reversed(self.known) if place[0] <= pair)
         return file, line + pair - first
 
 

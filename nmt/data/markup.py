@@ -10,7 +10,7 @@ MARKUP = re.compile(
     r"</?[a-zA-Z][^<>]*>"  # tags
     r"|&#?\w+;"  # entities
     r"|``|:\w+:`|`_"  # reStructuredText
-    r"|%(?:\d+\$)?[@dsuif]|%\(\w+\)[ds]|\{\{?\w*\}?\}|\$\w+"  # placeholders
+    r"|%(?:\d+\$)?[@dsuif]|%\(\w+\)[ds]|\{\{?\w*\}?\}|\$[^\W\d]\w*"  # placeholders
     r"|\\[a-z]+\{"  # TeX
 )
 LEAST = 0.05  # of the pairs, to be worth a word

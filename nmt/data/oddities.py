@@ -82,8 +82,9 @@ class Oddities:
         ]
         if DECOMPOSED in self.found and self.composed:
             found = self.found[DECOMPOSED]
+            hold = "line holds" if found.lines == 1 else "lines hold"
             lines.append(
-                f"mixed normalisation forms: {found.lines:,} lines hold decomposed characters (not NFC), first at "
+                f"mixed normalisation forms: {found.lines:,} {hold} decomposed characters (not NFC), first at "
                 f"{found.first}, while others are composed; tokenizer.normalization: nfkc makes them one"
             )
         return lines

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -86,19 +88,19 @@ def prepare(
     run = Run(config.run_dir)
     said = False
     while True:
-        if run.prepared.exists() and not fresh:
+        if os.path.exists(run.prepared) and not fresh:
             prepared = open_prepared(run)
             _check_same(prepared, config, say, tokenizer_from)
             say(f"{run.prepared}: prepared already, {prepared.manifest['pairs']:,} pairs")
             return prepared
         try:
             with run.claimed("preparing data"):
-                if fresh or not run.prepared.exists():
+                if fresh or not os.path.exists(run.prepared):
                     with write_directory(run.prepared) as directory:
                         _make(config, directory, run.directory, say, jobs, tokenizer_from)
                     return open_prepared(run)
         except BusyError as busy:
-            if run.prepared.exists():  # somebody trains on it
+            if os.path.exists(run.prepared):  # somebody trains on it
                 raise
             if not said:
                 say(f"waiting: {busy}")
@@ -132,6 +134,7 @@ def _make(
     for line in report.lines(manifest):
         say(line)
     (directory / REPORT).write_text(report.markdown(manifest), encoding="utf-8")
+    manifest["checksum"] = _checksum(manifest)
     text = json.dumps(manifest, indent=1, ensure_ascii=False)
     (directory / MANIFEST).write_text(text, encoding="utf-8")
 
@@ -141,9 +144,17 @@ def open_prepared(run: Run) -> Prepared:
         manifest = json.loads((run.prepared / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise DataError(f"{run.prepared}: is no prepared data; run `nmt prepare CONFIG --fresh`") from None
-    if manifest.get("format") != FORMAT:
+    if not isinstance(manifest, dict) or manifest.get("checksum") != _checksum(manifest):
+        raise DataError(f"{run.prepared / MANIFEST}: its content is not what was written (wrong checksum); {REDO}")
+    if manifest["format"] != FORMAT:
         raise DataError(f"{run.prepared}: was prepared by another version of nmt; {REDO}")
     return Prepared(run.prepared, manifest)
+
+
+def _checksum(manifest: dict[str, Any]) -> str:
+    """Of all that a manifest says, itself apart."""
+    rest = {key: value for key, value in manifest.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def read_set(config: Config, name: str) -> list[Unit]:
@@ -160,15 +171,15 @@ def read_set(config: Config, name: str) -> list[Unit]:
 def _settings(config: Config, tokenizer_from: Path | None) -> dict[str, Any]:
     """What prepared data depends on, apart from the files' contents."""
     given = Tokenizer.load(tokenizer_from).digest() if tokenizer_from else None
-    tree = config.tree()
-    for corpus in [*tree["data"]["train"], *tree["data"]["valid"].values(), *tree["data"]["test"].values()]:
+    tree, chosen = config.tree(), filters.choices(config.data.filters)
+    for corpus in [*tree["data"]["train"], *tree["data"]["valid"].values()]:
         del corpus["weight"], corpus["label"]
     return {
         "data": {
             **{kind: tree["data"][kind] for kind in ("train", "valid")},
-            "filters": {name: choice.options for name, choice in filters.choices(config.data.filters).items()},
+            "filters": {name: choice.options for name, choice in chosen.items()},
         },
-        "languages": [config.src_lang, config.tgt_lang] if "script" in config.data.filters else [],
+        "languages": [config.src_lang, config.tgt_lang] if "script" in chosen else [],
         "tokenizer": {"name": "that of train.init_from", "digest": given} if given else tree["tokenizer"],
         "seed": config.seed,
     }
@@ -186,7 +197,8 @@ def _inputs(config: Config) -> dict[str, Path]:
 
 def _held_out(config: Config) -> list[Any]:
     """The test sets, none of whose sources may be in train, whatever they are called."""
-    found: list[Any] = json.loads(json.dumps([choice.tree() for choice in config.data.test.values()]))
+    trees = [choice.tree() | {"label": "", "weight": 1.0} for choice in config.data.test.values()]
+    found: list[Any] = json.loads(json.dumps(trees))
     return found
 
 

@@ -127,8 +127,7 @@ def markdown(manifest: dict[str, Any]) -> str:
     out += ["## Corpora", "", "| corpus | read | kept | dropped | length correlation | numbers agree |"]
     out.append("|---|---:|---:|---:|---:|---:|")
     for corpus in manifest["corpora"]:
-        found = manifest["alignment"].get(corpus["label"], {})
-        numbers = ["–" if found.get(key) is None else f"{found[key]:.2f}" for key in _ALIGNMENT]
+        numbers = ["–" if corpus[key] is None else f"{corpus[key]:.2f}" for key in _ALIGNMENT]
         counts = [f"{count:,}" for count in (corpus["read"], corpus["kept"], sum(corpus["dropped"].values()))]
         out.append(f"| {' | '.join([_cell(corpus['label']), *counts, *numbers])} |")
     out += ["", *manifest["unused"]]

@@ -95,8 +95,8 @@ class SampledEpoch:
         """As of `Store`, of the sampled pieces."""
         self.pairs.store.lengths(pairs[:0])  # lets the last window go
         self.drawn = {int(pair): self._draw(int(pair)) for pair in np.unique(pairs)}
-        sizes = np.array([[len(src), len(tgt)] for src, tgt in (self.drawn[int(pair)] for pair in pairs)], np.int64)
-        return sizes[:, 0], sizes[:, 1]
+        lines = [self.drawn[int(pair)] for pair in pairs]
+        return np.array([len(src) for src, _ in lines], np.int64), np.array([len(tgt) for _, tgt in lines], np.int64)
 
     def ids(self, pairs: Iterable[int]) -> tuple[list[np.ndarray], list[np.ndarray]]:
         found = [self.drawn.get(int(pair)) or self._draw(int(pair)) for pair in pairs]

@@ -20,17 +20,6 @@ TEXT = pa.large_string()
 SMALL = 1 << 16  # ids below it fit into two bytes
 
 
-class Row(NamedTuple):
-    """A pair as written: text, ids ending in eos, and the place that it comes from: a file by number, and a line."""
-
-    src: str
-    tgts: tuple[str, ...]
-    src_ids: np.ndarray
-    tgt_ids: np.ndarray
-    file: int
-    line: int
-
-
 def schema(vocabulary: int) -> pa.Schema:
     """The columns of a store whose ids are all below `vocabulary`."""
     ids = pa.list_(pa.uint16() if vocabulary <= SMALL else pa.int32())

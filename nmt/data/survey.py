@@ -15,6 +15,7 @@ from nmt.data.alignment import features
 from nmt.data.corpora import Corpus
 from nmt.data.filters import Duplicates, TextFilter
 from nmt.data.formats import Unit
+from nmt.data.formats.unit import Block
 from nmt.data.languages import Sides
 from nmt.data.markup import Markup
 from nmt.data.oddities import Oddities
@@ -25,6 +26,7 @@ from nmt.tokenizer import clean_lines
 PAIRS = 10_000  # of a chunk, at most
 CHARACTERS = 8_000_000  # of a chunk, about: books are lines too
 LOOKED_AT = 200  # pairs of a chunk whose words are looked at
+PLACED = 500  # pairs from one whose place is kept to the next
 COLUMNS = pa.schema([("src", TEXT), ("tgt", TEXT), ("file", pa.int32()), ("line", pa.int64())])
 
 
@@ -42,9 +44,53 @@ class Chunk(NamedTuple):
     def where(self, row: int) -> str:
         return f"{self.names[self.files[row]]}:{self.lines[row]}"
 
+    def places(self) -> list[tuple[int, str, int]]:
+        begins = np.diff(self.files, prepend=-1) != 0
+        begins[::PLACED] = True
+        return [(row, self.names[self.files[row]], int(self.lines[row])) for row in np.flatnonzero(begins).tolist()]
 
-def chunks(corpus: Corpus, number: int) -> Iterator[Chunk]:
+
+class Raw(NamedTuple):
+    """A chunk that another process is to decode."""
+
+    corpus: int
+    prefix: str
+    blocks: list[Block]
+
+    def decoded(self) -> Chunk:
+        columns = [block.columns() for block in self.blocks]
+        names = list(dict.fromkeys(block.files[0] for block in self.blocks))
+        counts = [len(src) for src, _ in columns]
+        return Chunk(
+            self.corpus,
+            self.prefix,
+            [line for src, _ in columns for line in src],
+            [line for _, tgt in columns for line in tgt],
+            names,
+            np.repeat([names.index(block.files[0]) for block in self.blocks], counts).astype(np.int32),
+            np.concatenate([block.line + np.arange(n) for block, n in zip(self.blocks, counts, strict=True)]),
+        )
+
+
+def chunks(corpus: Corpus, number: int) -> Iterator[Chunk | Raw]:
     """A corpus in pieces that fit into memory. A unit with several translations is several pairs."""
+    blocks = corpus.blocks(PAIRS // 10)
+    if blocks is None:
+        yield from _of_units(corpus, number)
+        return
+    some: list[Block] = []
+    size = 0
+    for block in blocks:
+        some.append(block)
+        size += sum(map(len, block.sides))
+        if len(some) * (PAIRS // 10) >= PAIRS or size >= CHARACTERS:
+            yield Raw(number, corpus.options.prefix, some)
+            some, size = [], 0
+    if some:
+        yield Raw(number, corpus.options.prefix, some)
+
+
+def _of_units(corpus: Corpus, number: int) -> Iterator[Chunk]:
     units, size = [], 0
     reading = corpus.read()
     while some := list(islice(reading, PAIRS // 10)):
@@ -77,7 +123,7 @@ class Surveyed(NamedTuple):
     features: np.ndarray  # of all pairs read, for `Alignment`
     sides: Sides
     markup: Markup
-    first: tuple[str, int]  # file and line of the first pair
+    places: list[tuple[int, str, int]]  # row, file and line of some pairs: the first of each file, and others
     names: list[str]
     kept: pa.RecordBatch  # COLUMNS
     keys: bytes  # of the pairs kept, for `Seen`
@@ -92,10 +138,12 @@ class Survey:
     duplicates: Duplicates
     sides: Sides  # without counts
 
-    def __call__(self, chunk: Chunk) -> Surveyed:
+    def __call__(self, chunk: Chunk | Raw) -> Surveyed:
+        if isinstance(chunk, Raw):
+            chunk = chunk.decoded()
         oddities = Oddities()
-        for lines in (chunk.src, chunk.tgt):
-            oddities.look(lines, chunk.where)
+        oddities.look(chunk.src, chunk.where)
+        oddities.look(chunk.tgt, lambda row: f"{chunk.where(row)} (target)")
         src, tgt = clean_lines(chunk.src), clean_lines(chunk.tgt)
         tally = Tally(read=len(src))
         sides = copy.deepcopy(self.sides)
@@ -110,8 +158,7 @@ class Survey:
         keys = self.duplicates.keys(src, tgt)
         arrays = [pa.array(src, TEXT), pa.array(tgt, TEXT), pa.array(chunk.files[rows]), pa.array(chunk.lines[rows])]
         kept = pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
-        first = (chunk.names[chunk.files[0]], int(chunk.lines[0]))
-        return Surveyed(chunk.corpus, tally, oddities, measures, sides, markup, first, chunk.names, kept, keys)
+        return Surveyed(chunk.corpus, tally, oddities, measures, sides, markup, chunk.places(), chunk.names, kept, keys)
 
     def _filter(
         self, chunk: Chunk, src: list[str], tgt: list[str], tally: Tally

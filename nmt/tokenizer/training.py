@@ -78,6 +78,8 @@ class _Recipe:
             "unk_id": UNK,
             "bos_id": BOS,
             "eos_id": EOS,
+            # Names that no text can hold: sentencepiece passes over them when it learns from text.
+            **{f"{name}_piece": f"\x01{name}" for name in ("pad", "unk", "bos", "eos")},
         }
         if self.kind in ("word", "char"):
             options |= {"use_all_vocab": False, "hard_vocab_limit": False}
@@ -110,6 +112,9 @@ class Trainer(Protocol):
 
     def inputs(self) -> list[Path]:
         """The files that it reads."""
+
+    def check(self) -> None:
+        """Raises DataError if these files will not do, before any text is read."""
 
 
 class _Subwords:
@@ -144,6 +149,9 @@ class _Subwords:
 
     def inputs(self) -> list[Path]:
         return []
+
+    def check(self) -> None:
+        pass
 
 
 @dataclass
@@ -213,17 +221,21 @@ class Ready:
     def __call__(
         self, src: Iterable[str], tgt: Iterable[str], say: Callable[[str], None], tags: Iterable[str] = ()
     ) -> Tokenizer:
-        models = []
-        for file in self.files:
-            with open_bytes(file) as stream:
-                try:
-                    models.append(_with_our_ids(stream.read()))
-                except ValueError as error:
-                    raise DataError(f"{file}: {error}") from None
-        return Tokenizer(*models)
+        return Tokenizer(*map(_read, self.files))
 
     def inputs(self) -> list[Path]:
         return self.files
+
+    def check(self) -> None:
+        self((), (), lambda _: None)
+
+
+def _read(file: Path) -> bytes:
+    with open_bytes(file) as stream:
+        try:
+            return _with_our_ids(stream.read())
+        except ValueError as error:
+            raise DataError(f"{file}: {error}") from None
 
 
 def _with_our_ids(model: bytes) -> bytes:

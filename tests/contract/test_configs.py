@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,11 @@ import yaml
 
 from nmt import variants
 from nmt.checkpoint import build_model
+from nmt.choice import options_of
 from nmt.config import Config, from_tree
+from nmt.data.filters import FILTERS, ON
+from nmt.data.formats import FORMATS
+from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
 from nmt.strict_yaml import dump, parse_yaml
 
@@ -129,6 +134,11 @@ def test_the_reference_names_every_setting_and_variant() -> None:
         assert set(tree[section]) == set(config[section]), section
     assert set(tree) == set(config)
     assert set(tree["train"]["keep"]) == {"last", "best"}
-    for table in variants.TABLES.values():
-        for name in table:
-            assert f"# {name}" in text
+    for table in (*variants.TABLES.values(), FORMATS, FILTERS, METRICS):
+        for name, constructor in table.items():
+            # Name, options, for filters whether it is on, and an explanation to the end of its sentence.
+            entry = re.compile(rf" +# {name}(?: {{(.*?)}})?(?: [(](on|off)[)])?: \S.*\.")
+            entries = [found for line in text.split("\n") if (found := entry.fullmatch(line))]
+            assert list(options_of(constructor)) in [re.findall(r"(\w+): ", found[1] or "") for found in entries], name
+            if name in FILTERS:
+                assert [found[2] for found in entries] == ["on" if name in ON else "off"]

@@ -46,7 +46,9 @@ OWNERS = {
     "sacrebleu": {"metrics"},
     "datasets": {"data"},
     "tqdm": {"progress"},
-    "pyarrow": {"data"},
+    "pyarrow": {"data", "files"},  # files: its zstd, loaded only for a file packed so
+    "polib": {"data"},
+    "google": {"tokenizer"},  # protobuf, for what a sentencepiece model holds
     "safetensors": {"checkpoint"},
 }
 # Rooms and modules that take plain numbers, never a config or a part of one.

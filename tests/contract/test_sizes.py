@@ -16,6 +16,7 @@ FILE, FUNCTION, PARAMETERS = 400, 50, 8
 LONG_FILES = {"train.py": "the loop, read from top to bottom"}
 LONG_FUNCTIONS: dict[str, str] = {}
 MANY_PARAMETERS = {
+    "data/encoding.py Usage": "counts, all from zero",
     "model/layers.py LayerShape": "the numbers of a layer, made in one place and handed on as one",
     "evaluate.py Request": "the options of a command, all with defaults",
     "resume.py TrainState": "a record of what a checkpoint holds, all with defaults",

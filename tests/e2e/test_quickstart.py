@@ -13,7 +13,16 @@ from nmt.choice import Choice, problems
 from nmt.data.formats import FORMATS
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-SMALL = ("train.steps=4", "train.validate_every=4", "data.test.demo.split=valid", "search.max_extra=2", "model.dim=32")
+SMALL = (
+    "data.train.0.limit=5000",
+    "data.test.demo.split=valid",
+    "model.dim=32",
+    "train.steps=4",
+    "train.validate_every=4",
+    "train.threads=1",
+    "search.max_extra=2",
+    "search.beam=2",
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +39,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_printed_config_trains_the_demo_in_an_empty_directory(demo: Path) -> None:
     assert (demo / "runs/demo/checkpoints").is_dir()
-    done = run_nmt("evaluate", "runs/demo", cwd=demo)
+    done = run_nmt("evaluate", "runs/demo", "--threads", "1", cwd=demo)
     assert done.returncode == 0, done.stderr.decode()
     assert re.search(r"bleu \d+\.\d\d  nrefs:1\|case:mixed\|eff:no\|tok:13a", done.stdout.decode())
-    done = run_nmt("translate", "demo.yaml", cwd=demo, stdin="我有一只猫\n".encode())
+    done = run_nmt("translate", "demo.yaml", "--threads", "1", cwd=demo, stdin="我有一只猫\n".encode())
     assert done.returncode == 0
     assert done.stdout.count(b"\n") == 1
 

@@ -1,57 +1,171 @@
-"""The plan of an epoch, for any corpus: every pair exactly once, within the budget, from any place on."""
+"""The plan of an epoch, for any corpora: every pair as often as its weight says, within the budget, from any place."""
 
 from __future__ import annotations
+
+import math
+import time
+import tracemalloc
+from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.plan import BLOCK, WINDOW, BatchSpec, plan_window, rows_for, rung, window_pairs, windows
+from nmt.data.plan import (
+    BLOCK,
+    WINDOW,
+    BatchSpec,
+    Share,
+    epoch_size,
+    plan_window,
+    rows_for,
+    rung,
+    window_pairs,
+    windows,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
 EPOCHS = st.integers(0, 1000)
+PAIRS = st.integers(0, 300) | st.sampled_from([2_000, 2_999, 7_001])  # from 2,000 on a block holds several pairs
+WEIGHTS = st.sampled_from([0.01, 0.3, 0.5, 1 / 3, 0.7, 1.0, 1.5, 2.0, 3.7])
 
 
 @st.composite
-def corpora(draw: st.DrawFn) -> tuple[int, int, int]:
-    """(pairs, window, block) with blocks no larger than windows."""
-    window = draw(st.integers(1, 60))
-    return draw(st.integers(1, 300)), window, draw(st.integers(1, window))
+def corpora(draw: st.DrawFn, weights: st.SearchStrategy[float] = WEIGHTS) -> tuple[list[Share], int]:
+    """Corpora, and a window for them: an epoch of weight 1 has up to some 20."""
+    shares = draw(st.lists(st.builds(Share, PAIRS, weights), min_size=1, max_size=3))
+    return shares, draw(st.integers(1 + sum(share.pairs for share in shares) // 20, 8_000))
+
+
+WHOLE = corpora(st.just(1.0))
+
+
+def windows_of(shares: list[Share], seed: int, epoch: int, window: int) -> list[np.ndarray]:
+    count = windows(epoch_size(shares, epoch), window)
+    return [window_pairs(shares, seed, epoch, i, window) for i in range(count)]
+
+
+def pairs_of(shares: list[Share], seed: int, epoch: int, window: int = 100) -> list[int]:
+    """All pairs of an epoch, as they come."""
+    found: list[int] = np.concatenate(windows_of(shares, seed, epoch, window)).tolist()
+    return found
 
 
 def lengths_of(pairs: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Lengths that a pair has by its number: mostly short, some very long."""
     rng = np.random.default_rng(seed)
-    table = np.maximum(1, rng.lognormal(2.5, 1.0, (2, int(pairs.max()) + 1)).astype(np.int64))
+    table = np.maximum(1, rng.lognormal(2.5, 1.0, (2, int(pairs.max(initial=0)) + 1)).astype(np.int64))
     return table[0, pairs], table[1, pairs]
 
 
+# --- which pairs ---
+
+
 @settings(deadline=None)
-@given(corpus=corpora(), seed=SEEDS, epoch=EPOCHS)
-def test_the_windows_of_an_epoch_hold_every_pair_once(corpus: tuple[int, int, int], seed: int, epoch: int) -> None:
-    """Case 34."""
-    pairs, window, block = corpus
-    parts = [window_pairs(pairs, seed, epoch, i, window, block) for i in range(windows(pairs, window))]
-    assert sorted(np.concatenate(parts).tolist()) == list(range(pairs))
-    # No window is a small rest: they differ by no more than a block, and the last block of the corpus may be short.
+@given(corpus=WHOLE, seed=SEEDS, epoch=EPOCHS)
+def test_the_windows_of_an_epoch_hold_every_pair_once(corpus: tuple[list[Share], int], seed: int, epoch: int) -> None:
+    """Case 34: with weight 1, windows are disjoint."""
+    shares, window = corpus
+    total = sum(share.pairs for share in shares)
+    parts = windows_of(shares, seed, epoch, window)
+    assert epoch_size(shares, epoch) == total
+    assert sorted(np.concatenate(parts).tolist()) == list(range(total))
+    # No window is a small rest: they differ by few blocks, of a thousandth of a corpus.
     sizes = [len(part) for part in parts]
-    assert min(sizes) > 0
-    assert max(sizes) - min(sizes) < 2 * block
+    assert max(sizes) - min(sizes) <= 2 * max(1, max(share.pairs for share in shares) // 1000)
+    assert max(sizes) <= window + max(1, max(share.pairs for share in shares) // 1000)
+
+
+@settings(deadline=None, max_examples=40)
+@given(corpus=corpora(), seed=SEEDS, epochs=st.integers(1, 12))
+def test_in_the_long_run_all_pairs_of_a_corpus_are_seen_equally_often(
+    corpus: tuple[list[Share], int], seed: int, epochs: int
+) -> None:
+    """After any number of epochs, none more than once more than another, and in all as often as the weight says."""
+    shares, window = corpus
+    seen: Counter[int] = Counter()
+    for epoch in range(epochs):
+        pairs = pairs_of(shares, seed, epoch, window)
+        assert len(pairs) == epoch_size(shares, epoch)
+        seen.update(pairs)
+    offset = 0
+    for share in shares:
+        counts = [seen[pair] for pair in range(offset, offset + share.pairs)]
+        assert sum(counts) == math.floor(Fraction(str(share.weight)) * share.pairs * epochs)
+        assert max(counts, default=0) - min(counts, default=0) <= 1
+        offset += share.pairs
+    assert all(0 <= pair < offset for pair in seen)
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 7, 100, 2_500])
+def test_weight_two_sees_every_pair_twice_and_a_half_sees_halves_in_turn(pairs: int) -> None:
+    assert Counter(pairs_of([Share(pairs, 2)], 1, 5)) == dict.fromkeys(range(pairs), 2)
+    first, second = pairs_of([Share(pairs, 0.5)], 1, 4), pairs_of([Share(pairs, 0.5)], 1, 5)
+    assert (len(first), len(second)) == (pairs // 2, pairs - pairs // 2)
+    assert sorted(first + second) == list(range(pairs))
+
+
+def test_the_halves_are_others_every_time_and_for_every_seed() -> None:
+    """Or the same pairs would always be seen in the same epoch."""
+    halves = {frozenset(pairs_of([Share(1_000, 0.5)], seed, epoch)) for seed in (1, 2) for epoch in range(6)}
+    assert len(halves) == 12
+
+
+@pytest.mark.parametrize("pairs", [10, 90, 2_010])
+def test_weight_three_tenths_sees_every_pair_three_times_in_ten_epochs(pairs: int) -> None:
+    seen = Counter(pair for epoch in range(20, 30) for pair in pairs_of([Share(pairs, 0.3)], 1, epoch))
+    assert seen == dict.fromkeys(range(pairs), 3)
+    assert {len(pairs_of([Share(pairs, 0.3)], 1, epoch)) for epoch in range(10)} == {pairs * 3 // 10}
+
+
+def test_corpora_are_mixed_by_their_weights() -> None:
+    shares = [Share(3_000, 0.5), Share(0), Share(500, 3), Share(1_000)]
+    parts = windows_of(shares, 1, 3, 1_000)
+    assert len(parts) == 4
+    for part in parts:  # each window a like mixture
+        counts = np.histogram(part, [0, 3_000, 3_500, 4_500])[0]
+        assert np.abs(counts - np.array([1500, 1500, 1000]) / 4).max() < 100
+    assert np.histogram(np.concatenate(parts), [0, 3_000, 3_500, 4_500])[0].tolist() == [1500, 1500, 1000]
+
+
+def test_epochs_without_a_pair_are_empty() -> None:
+    shares = [Share(1, 0.3), Share(0, 5)]
+    assert [pairs_of(shares, 1, epoch) for epoch in range(10)] == [[], [], [], [0], [], [], [0], [], [], [0]]
+    assert windows(epoch_size(shares, 0)) == 1
+    assert epoch_size([], 0) == 0 and window_pairs([], 1, 0, 0).tolist() == []
+    assert plan_window(window_pairs(shares, 1, 0, 0), *lengths_of(np.empty(0, np.int64), 1), 256, 1, 0, 0) == []
 
 
 @settings(deadline=None)
 @given(corpus=corpora(), seed=SEEDS, epoch=EPOCHS, data=st.data())
 def test_a_window_is_a_function_of_its_number_alone(
-    corpus: tuple[int, int, int], seed: int, epoch: int, data: st.DataObject
+    corpus: tuple[list[Share], int], seed: int, epoch: int, data: st.DataObject
 ) -> None:
     """Seeking: a resumed run plans the window that it stands in, without those before."""
-    pairs, window, block = corpus
-    count = windows(pairs, window)
-    parts = [window_pairs(pairs, seed, epoch, i, window, block) for i in range(count)]
-    index = data.draw(st.integers(0, count - 1))
+    shares, window = corpus
+    parts = windows_of(shares, seed, epoch, window)
+    index = data.draw(st.integers(0, len(parts) - 1))
     np.random.default_rng(99).random(7)  # nobody else's random numbers matter
-    assert window_pairs(pairs, seed, epoch, index, window, block).tolist() == parts[index].tolist()
+    assert window_pairs(shares, seed, epoch, index, window).tolist() == parts[index].tolist()
+
+
+def test_ten_million_pairs_are_planned_in_little_time_and_memory() -> None:
+    """Nothing is held for each pair of the corpus: 10 million numbers alone would be 80 MB."""
+    shares = [Share(10_000_000), Share(1_000_000, 0.5)]
+    tracemalloc.start()
+    start = time.perf_counter()
+    part = window_pairs(shares, 1, 7, 50)
+    seconds, (_, peak) = time.perf_counter() - start, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert windows(epoch_size(shares, 7)) == 105
+    assert abs(len(part) - WINDOW) <= 2 * BLOCK
+    assert seconds < 2
+    assert peak < 10_000_000
+
+
+# --- which batches ---
 
 
 @settings(deadline=None)
@@ -77,22 +191,22 @@ def test_batches_hold_every_pair_of_a_window_once_and_keep_the_budget(
         assert len(batch.pairs) * max(batch.shape) <= budget or len(batch.pairs) == 1
 
 
-def epoch_of(pairs: int, seed: int, epoch: int, window: int, block: int, budget: int = 256) -> list[BatchSpec]:
+def epoch_of(shares: list[Share], seed: int, epoch: int, window: int, budget: int = 256) -> list[BatchSpec]:
     batches = []
-    for index in range(windows(pairs, window)):
-        members = window_pairs(pairs, seed, epoch, index, window, block)
+    for index, members in enumerate(windows_of(shares, seed, epoch, window)):
         batches += plan_window(members, *lengths_of(members, 5), budget, seed, epoch, index)
     return batches
 
 
-@settings(deadline=None)
-@given(corpus=corpora(), seed=SEEDS, epoch=EPOCHS, budget=st.integers(1, 2000))
+@settings(deadline=None, max_examples=40)
+@given(corpus=WHOLE, seed=SEEDS, epoch=EPOCHS, budget=st.integers(1, 2000))
 def test_the_batches_of_an_epoch_hold_every_pair_once(
-    corpus: tuple[int, int, int], seed: int, epoch: int, budget: int
+    corpus: tuple[list[Share], int], seed: int, epoch: int, budget: int
 ) -> None:
     """Case 34, end to end."""
-    batches = epoch_of(corpus[0], seed, epoch, *corpus[1:], budget)
-    assert sorted(np.concatenate([b.pairs for b in batches]).tolist()) == list(range(corpus[0]))
+    shares, window = corpus
+    pairs = [pair for batch in epoch_of(shares, seed, epoch, window, budget) for pair in batch.pairs.tolist()]
+    assert sorted(pairs) == list(range(sum(share.pairs for share in shares)))
 
 
 def order(batches: list[BatchSpec]) -> list[list[int]]:
@@ -101,10 +215,10 @@ def order(batches: list[BatchSpec]) -> list[list[int]]:
 
 def test_the_order_repeats_with_the_seed_and_differs_by_epoch_and_seed() -> None:
     """Cases 34 and 55."""
-    first = epoch_of(500, 1, 0, 200, 10)
-    assert order(epoch_of(500, 1, 0, 200, 10)) == order(first)
-    assert [b.shape for b in epoch_of(500, 1, 0, 200, 10)] == [b.shape for b in first]
-    others = [order(epoch_of(500, seed, epoch, 200, 10)) for seed, epoch in ((1, 1), (1, 2), (2, 0), (0, 1))]
+    first = epoch_of([Share(500)], 1, 0, 200)
+    assert order(epoch_of([Share(500)], 1, 0, 200)) == order(first)
+    assert [b.shape for b in epoch_of([Share(500)], 1, 0, 200)] == [b.shape for b in first]
+    others = [order(epoch_of([Share(500)], seed, epoch, 200)) for seed, epoch in ((1, 1), (1, 2), (2, 0), (0, 1))]
     assert all(other != order(first) for other in others)
     # Not only the batches' order: who stands beside whom differs too.
     assert all({frozenset(b) for b in other} != {frozenset(b) for b in order(first)} for other in others)
@@ -113,18 +227,18 @@ def test_the_order_repeats_with_the_seed_and_differs_by_epoch_and_seed() -> None
 def test_the_pairs_of_a_window_are_others_in_every_epoch_and_for_every_seed() -> None:
     """Or a pair would meet the same companions for ever."""
     places = [(1, 0), (1, 1), (1, 2), (2, 0), (0, 1)]
-    members = {frozenset(window_pairs(5000, seed, epoch, 0, 1000, 50).tolist()) for seed, epoch in places}
+    members = {frozenset(window_pairs([Share(5000)], seed, epoch, 0, 1000).tolist()) for seed, epoch in places}
     assert len(members) == len(places)
 
 
 def test_long_and_short_batches_are_mixed() -> None:
     """Sorted batches would teach long sentences first; the plan shuffles them."""
-    longest = np.array([max(b.shape) for b in epoch_of(2000, 1, 0, WINDOW, BLOCK, 512)])
+    longest = np.array([max(b.shape) for b in epoch_of([Share(2000)], 1, 0, WINDOW, 512)])
     assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3
 
 
 def test_a_window_mixes_distant_parts_of_the_corpus() -> None:
-    members = window_pairs(WINDOW * 5, 1, 0, 2)
+    members = window_pairs([Share(WINDOW * 5)], 1, 0, 2)
     assert len(np.unique(members // WINDOW)) == 5
     assert abs(len(members) - WINDOW) <= 2 * BLOCK
 

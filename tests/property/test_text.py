@@ -6,17 +6,16 @@ import re
 import tempfile
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data import store
-from nmt.data.store import Row, Store, Writer
+from nmt.data.store import SMALL, Store, Writer, record_batch, schema
 from nmt.files import read_lines, write_file
-from nmt.tokenizer import BOS, EOS, PAD, TOKENIZERS, UNK, Tokenizer, blank, clean
+from nmt.tokenizer import BOS, EOS, PAD, TOKENIZERS, UNK, Pieces, Tokenizer, blank, clean, clean_lines
 
 KINDS = [kind for kind in TOKENIZERS if kind != "ready"]  # those that are trained
 
@@ -128,24 +127,42 @@ def test_cleaning_changes_nothing_twice_and_leaves_one_line(line: str) -> None:
         assert blank(once)
 
 
-IDS = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=6)
-ROWS = st.lists(st.tuples(TEXT, st.lists(TEXT, min_size=1, max_size=3), IDS, IDS, TEXT), max_size=9)
-
-
 @settings(deadline=None)
-@given(content=ROWS, batch=st.integers(1, 4), data=st.data())
-def test_the_store_gives_back_text_and_ids(content: list[Any], batch: int, data: st.DataObject) -> None:
-    rows = [Row(s, tuple(t), np.array(a, np.int32), np.array(b, np.int32), w) for s, t, a, b, w in content]
-    with mock.patch.object(store, "ROWS", batch), tempfile.TemporaryDirectory() as folder:
-        with Writer(Path(folder) / "s.arrow") as writer:
-            for row in rows:
-                writer.add(row)
-        made = Store(Path(folder) / "s.arrow")
-        assert list(made.texts()) == [(row.src, row.tgts) for row in rows]
+@given(lines=st.lists(TEXT, max_size=6))
+def test_many_lines_are_cleaned_as_each_alone(lines: list[str]) -> None:
+    assert clean_lines(lines) == [clean(line) for line in lines]
+
+
+IDS = st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=6)
+ROW = st.tuples(TEXT, st.lists(TEXT, min_size=1, max_size=3), IDS, IDS, st.integers(0, 2), st.integers(1, 2**62))
+FILES = ["a.en", "\u2028", "c"]
+
+
+def pieces(lines: list[list[int]]) -> Pieces:
+    return Pieces(np.array([i for line in lines for i in line], np.int32), np.cumsum([0, *map(len, lines)]))
+
+
+@pytest.mark.parametrize("vocabulary", [SMALL, SMALL + 1])
+@settings(deadline=None)
+@given(batches=st.lists(st.lists(ROW, max_size=4), max_size=4), data=st.data())
+def test_the_store_gives_back_text_and_ids(vocabulary: int, batches: list[Any], data: st.DataObject) -> None:
+    columns = schema(vocabulary)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s.arrow"
+        with Writer(path, columns) as writer:
+            for rows in batches:
+                src, tgts, src_ids, tgt_ids, files, lines = map(list, zip(*rows, strict=True)) if rows else [[]] * 6
+                texts = pa.array(src, pa.large_string()), pa.array(tgts, pa.list_(pa.large_string()))
+                places = pa.array(files, pa.int32()), pa.array(lines, pa.int64())
+                writer.write(record_batch(columns, *texts, pieces(src_ids), pieces(tgt_ids), *places))
+        made = Store(path, FILES)
+        rows = [row for rows in batches for row in rows]
+        assert list(made.texts()) == [(row[0], tuple(row[1])) for row in rows]
         picked = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=6)) if rows else []
         src, tgt = made.ids(picked)
-        assert [ids.tolist() for ids in src] == [rows[i].src_ids.tolist() for i in picked]
-        assert [ids.tolist() for ids in tgt] == [rows[i].tgt_ids.tolist() for i in picked]
-        assert [made.where(i) for i in picked] == [rows[i].where for i in picked]
+        assert [ids.tolist() for ids in src] == [rows[i][2] for i in picked]
+        assert [ids.tolist() for ids in tgt] == [rows[i][3] for i in picked]
+        assert [made.where(i) for i in picked] == [f"{FILES[rows[i][4]]}:{rows[i][5]}" for i in picked]
+        assert made.pair_texts(picked) == [(rows[i][0], rows[i][1][0]) for i in picked]
         lengths = made.lengths(np.array(picked, np.int64))
         assert [part.tolist() for part in lengths] == [list(map(len, src)), list(map(len, tgt))]

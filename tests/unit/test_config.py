@@ -51,7 +51,14 @@ def test_a_small_config_gets_the_documented_defaults(file: Path) -> None:
     config = load(str(file))
     assert config.seed == 1
     assert config.data.root == "."
-    assert config.tokenizer == Choice("bpe", {"vocab_size": 10000, "joint": True, "byte_fallback": "auto"})
+    sizes = {"vocab_size": 10000, "joint": True, "byte_fallback": "auto", "sample": 1_000_000}
+    assert config.tokenizer == Choice(
+        "bpe", {**sizes, "normalization": "identity", "split_digits": False, "symbols": []}
+    )
+    (corpus,) = config.data.train
+    whole = {"label": "", "weight": 1.0, "limit": None, "prefix": "", "reverse": False}
+    assert corpus == Choice("plain", {"src": "a.en", "tgt": "a.de", **whole})
+    assert config.data.filters == {}
     model = config.model
     assert (model.attention_dropout, model.activation_dropout, model.norm, model.norm_first) == (0, 0, "layer", True)
     assert (model.activation, model.position.name, model.tie) == ("relu", "sinusoidal", "all")
@@ -65,6 +72,7 @@ def test_a_small_config_gets_the_documented_defaults(file: Path) -> None:
     assert train.optimizer.options["weight_decay"] == 0.0
     assert train.schedule == Choice("inverse_sqrt", {"warmup": "auto"})
     assert train.objective.name == "cross_entropy"
+    assert train.subword_sampling == Choice("none")
     assert config.search == Choice("beam", {"beam": 5, "length_penalty": 1.0, "max_ratio": 2.0, "max_extra": 20})
     assert list(config.metrics) == ["bleu", "chrf"]
     assert config.metrics["bleu"] == {"tokenize": "auto", "lowercase": False}
@@ -282,6 +290,23 @@ WRONG_OPTIONS = [
     "tokenizer.vocab_size=big",
     "tokenizer.vocab_size=9999999999999",
     "tokenizer.joint=1",
+    "tokenizer.sample=0",
+    "tokenizer.normalization=nfc",
+    "tokenizer.split_digits=1",
+    "tokenizer.symbols=<b>",
+    "tokenizer.symbols=[1]",
+    "tokenizer.symbols=[a b]",
+    "tokenizer.symbols=['']",
+    'tokenizer.symbols=["\\u200b"]',
+    "tokenizer={name: char, split_digits: true}",
+    "tokenizer={name: none, normalization: nfkc}",
+    "tokenizer={name: ready}",
+    "tokenizer={name: ready, src: a, vocab_size: 5}",
+    "train.subword_sampling=bpe",
+    "train.subword_sampling=unigram",  # of a bpe tokenizer
+    "train.subword_sampling={name: bpe_dropout, rate: 1}",
+    "train.subword_sampling={name: bpe_dropout, alpha: 0.2}",
+    "train.subword_sampling={name: unigram, alpha: 0}",
     "train.optimizer.lr=-1",
     "train.optimizer.lr=.nan",
     "train.optimizer.lr=fast",
@@ -296,6 +321,14 @@ WRONG_OPTIONS = [
     "data.filters.length={max_tokens: 0}",
     "data.filters.ratio={max: 0}",
     "data.filters.lenght={max_tokens: 5}",
+    "data.filters.overlap={by: line}",
+    "data.filters.duplicates={by: either}",
+    "data.filters.script={min: 2}",
+    "data.filters.script.src=Latin",
+    "data.filters.characters={max: 0}",
+    "data.filters.empty={max: 0}",
+    "data.filters.regex={any: '('}",
+    "data.filters.regex={any: ['(']}",
     "data.filters.length=250",
     "data.filters.duplicates=dropp",
     "model.position={name: learned, limit: 0}",
@@ -307,6 +340,12 @@ WRONG_OPTIONS = [
     "search=sampling",
     "data.train.0={name: plian, src: x, tgt: y}",
     "data.train.0.scr=x",
+    "data.train.0.weight=0",
+    "data.train.0.limit=0",
+    "data.train.0.prefix=2",
+    "data.train.0.reverse=1",
+    "data.valid.weight=2",
+    "data.test={a: {name: demo, weight: 0.5}}",
     "data.train.0.tgt=[]",
     "data.train.0={name: tsv, path: x, src: -1}",
     "data.valid={name: demo, split: dev}",
@@ -347,6 +386,16 @@ def test_settings_that_do_not_go_together_are_refused(file: Path) -> None:
     assert "at least one limit" in problems(file, "train.steps=")[0]
     assert "at least one corpus" in problems(file, "data.train=[]")[0]
     load(str(file), ["train.metric=nll", "metrics={}"])
+    assert (
+        "needs tokenizer.name bpe, but it is char"
+        in problems(file, "tokenizer.name=char", "train.subword_sampling=bpe_dropout")[0]
+    )
+    load(str(file), ["train.subword_sampling=bpe_dropout"])
+    load(str(file), ["tokenizer.name=unigram", "train.subword_sampling=unigram"])
+    load(str(file), ["tokenizer.name=char", "train.subword_sampling={name: bpe_dropout, rate: 0}"])
+    ready = "tokenizer={name: ready, src: a.model, tgt: b.model}"
+    assert "one vocabulary for both sides" in problems(file, ready)[0]
+    load(str(file), [ready, "model.tie=none", "train.subword_sampling=unigram"])  # of its kind nothing is known yet
 
 
 # --- overrides ---
@@ -474,11 +523,12 @@ def test_a_string_stays_a_string(word: str) -> None:
 def test_the_digest_follows_what_shapes_the_result_and_nothing_else(file: Path) -> None:
     digest = load(str(file)).digest()
     same = ["run_dir=y", "data.root=/z", "train.device=cpu", "train.threads=3", "train.log_every=7"]
-    same += ["train.keep.last=9", "train.save_every=3", "train.compile=false"]
+    same += ["train.keep.last=9", "train.save_every=3", "train.compile=false", "data.train.0.limit="]
     for override in same:
         assert load(str(file), [override]).digest() == digest, override
     assert load(str(file), ["train.optimizer={name: adamw}", "search.beam=5"]).digest() == digest
     other = ["seed=2", "train.optimizer.lr=0.5", "model.dropout=0.2", "data.train.0.src=c", "train.precision=fp32"]
+    other += ["data.train.0.weight=2", "data.filters.same=drop", "train.subword_sampling=bpe_dropout"]
     for override in other:
         assert load(str(file), [override]).digest() != digest, override
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+import sentencepiece
 
 from nmt.errors import CheckpointError, DataError, NmtError
 from nmt.tokenizer import BOS, EOS, PAD, TOKENIZERS, UNK, Tokenizer, blank, clean
@@ -286,13 +288,238 @@ def test_what_is_no_tokenizer_of_ours_is_refused(tmp_path: Path) -> None:
 
 def test_a_model_with_other_reserved_ids_is_refused() -> None:
     """sentencepiece's own default is unk 0, bos 1, eos 2 and no pad."""
-    import io
-
-    import sentencepiece
-
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=iter(sentences()), model_writer=model, vocab_size=100, minloglevel=2
-    )
     with pytest.raises(CheckpointError, match="ids 0, 1, 2, 3"):
-        Tokenizer(model.getvalue())
+        Tokenizer(stock())
+
+
+# --- normalisation, digits, symbols ---
+
+
+def test_by_default_characters_stay_as_the_user_wrote_them() -> None:
+    """Joiners are letters' neighbours in Persian and Hindi, and hold emoji together."""
+    text = "می\u200cخواهم क्\u200dष 👩\u200d🚀 ﬁ Ａ ① e\u0301 é Straße"
+    for kind in ("bpe", "unigram", "char"):
+        tokenizer = train(kind, [text], lambda _: None, vocab_size=200)
+        assert round_trip(tokenizer, text) == text
+    words = train("none", [text], vocab_size=200)
+    assert round_trip(words, text) == text
+
+
+def test_nfkc_makes_forms_one_and_nfkc_cf_cases_too() -> None:
+    lines = [*sentences(), "Straße ﬁ Ａ ① é"]
+    for kind in ("bpe", "unigram", "char"):
+        nfkc = train(kind, lines, vocab_size=150, normalization="nfkc")
+        assert encode(nfkc, "ﬁ Ａ① e\u0301") == encode(nfkc, "fi A1 é")
+        assert round_trip(nfkc, "ﬁ Ａ① e\u0301") == "fi A1 é"
+        folded = train(kind, lines, vocab_size=150, normalization="nfkc_cf")
+        assert encode(folded, "KASA Straße É") == encode(folded, "kasa straße é")
+        plain = train(kind, lines, vocab_size=150)
+        assert encode(plain, "ﬁ") != encode(plain, "fi")
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_digits_are_pieces_of_their_own_if_wanted(kind: str) -> None:
+    lines = [*sentences(), *["in 2016 and 2017"] * 50]
+    whole = train(kind, lines, vocab_size=150)
+    assert "▁2016" in whole.pieces(encode(whole, "2016"))
+    split = train(kind, lines, vocab_size=150, split_digits=True)
+    assert [piece for piece in split.pieces(encode(split, "2016 2")[:-1]) if piece != "▁"] == ["2", "0", "1", "6", "2"]
+    assert round_trip(split, "in 2016") == "in 2016"
+
+
+SYMBOLS = ["<2de>", "{name}", "⟦1⟧", "@-@", "kasa"]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+def test_symbols_are_single_pieces_wherever_they_stand(kind: str) -> None:
+    tokenizer = train(kind, sentences(), vocab_size=170, symbols=SYMBOLS)
+    for symbol in SYMBOLS:
+        for text in (symbol, f"nomi {symbol} tu", f"nomi{symbol}tu", f"{symbol}{symbol}", f"{symbol}!", f"🐈{symbol}"):
+            pieces = tokenizer.pieces(encode(tokenizer, text))
+            assert pieces.count(symbol) == text.count(symbol), (text, pieces)
+            if "🐈" not in text:
+                assert round_trip(tokenizer, text) == text
+    assert len(tokenizer.src) <= 170
+
+
+def test_symbols_and_tags_are_pieces_even_of_text_that_never_holds_them() -> None:
+    for kind in KINDS:
+        tokenizer = TOKENIZERS[kind](vocab_size=150)(sentences(), sentences(), nothing_said, ["<2de>", "<2fr>"])
+        pieces = tokenizer.pieces(encode(tokenizer, "<2de> kasa"))
+        assert next(piece.lstrip("▁") for piece in pieces if piece != "▁") == "<2de>"
+        assert UNK not in encode(tokenizer, "<2de>")
+        assert round_trip(tokenizer, "<2fr> <2de>") == "<2fr> <2de>"
+    separate = TOKENIZERS["bpe"](vocab_size=150, joint=False)(sentences(), sentences(), nothing_said, ["<2de>"])
+    assert UNK not in separate.encode_src(["<2de>"])[0]
+
+
+@pytest.mark.parametrize("symbol", ["a b", "", " ", "\t", "a\u2028", "\u200b", "\0", "a\ufeff", " a"])
+def test_a_symbol_that_no_line_can_hold_is_refused(symbol: str) -> None:
+    with pytest.raises(DataError, match=r"tokenizer.symbols: .* must be visible and without white space") as error:
+        TOKENIZERS["bpe"](symbols=["fine", symbol])
+    assert "\n" not in str(error.value)
+
+
+def test_literal_markup_in_the_text_that_it_is_trained_on_is_text(bytewise: Tokenizer) -> None:
+    """Case 12."""
+    lines = [*sentences(), *["kasa <s> nomi </s> tu <unk>"] * 200]
+    for kind in ("bpe", "unigram", "char"):
+        tokenizer = train(kind, lines, vocab_size=150)
+        for text in ("<s>", "</s>", "<unk>", "kasa <s> nomi </s> tu <unk>"):
+            assert not {PAD, UNK, BOS, EOS} & set(encode(tokenizer, text)[:-1])
+            assert round_trip(tokenizer, text) == text
+
+
+# --- sampling ---
+
+
+@pytest.mark.parametrize(("kind", "alpha"), [("bpe", 0.3), ("unigram", 0.2)])
+def test_sampling_is_a_function_of_line_and_seed(tokenizers: dict[str, Tokenizer], kind: str, alpha: float) -> None:
+    side, line = tokenizers[kind].src, " ".join(sentences()[:3])
+    drawn = [side.sample(line, seed, alpha).tolist() for seed in range(20)]
+    assert [side.sample(line, seed, alpha).tolist() for seed in reversed(range(20))] == drawn[::-1]
+    assert len({tuple(ids) for ids in drawn}) > 5
+    assert {ids[-1] for ids in drawn} == {EOS}
+    assert side.decode([ids[:-1] for ids in drawn]) == [line] * 20
+    assert side.sample("", 1, alpha).tolist() == [EOS]
+    assert side.sample("ka\u2028sa\0", 5, alpha).tolist() == side.sample("ka sa", 5, alpha).tolist()
+
+
+def test_more_dropout_makes_more_pieces_and_none_makes_none(tokenizers: dict[str, Tokenizer]) -> None:
+    side, lines = tokenizers["bpe"].src, sentences(100)
+
+    def pieces(rate: float) -> int:
+        return sum(len(side.sample(line, seed, rate)) for seed, line in enumerate(lines))
+
+    assert len(side.encode(lines).ids) == pieces(0.0) < pieces(0.1) < pieces(0.5) < pieces(0.99)
+
+
+def test_a_side_knows_its_kind_and_which_pieces_are_bytes(
+    tokenizers: dict[str, Tokenizer], bytewise: Tokenizer
+) -> None:
+    kinds = {kind: tokenizer.src.kind() for kind, tokenizer in tokenizers.items()}
+    assert kinds == {"bpe": "bpe", "unigram": "unigram", "char": "char", "none": "word"}
+    assert bytewise.src.bytewise().sum() == 256
+    assert bytewise.src.bytewise()[byte_ids(bytewise, "猫")].all()
+    assert not tokenizers["bpe"].src.bytewise().any()
+
+
+def test_many_lines_are_one_array_and_its_parts() -> None:
+    tokenizer = train("char", ["ab"], vocab_size=20)
+    lines = ["ab", "", "b", "a\0b"]
+    found = tokenizer.src.encode(lines)
+    assert found.offsets.tolist() == [0, 4, 5, 8, 12]
+    assert [part.tolist() for part in found.lines()] == [encode(tokenizer, line) for line in lines]
+    assert tokenizer.src.encode([]).offsets.tolist() == [0]
+
+
+# --- models that exist ---
+
+
+def stock(**options: object) -> bytes:
+    """As sentencepiece makes them by itself: unk 0, bos 1, eos 2, no pad."""
+    model = io.BytesIO()
+    options = {"vocab_size": 150, "minloglevel": 2, **options}
+    sentencepiece.SentencePieceTrainer.Train(sentence_iterator=iter(sentences()), model_writer=model, **options)
+    return model.getvalue()
+
+
+STOCK: dict[str, dict[str, object]] = {
+    "unigram": {},
+    "bpe": {"model_type": "bpe"},
+    "char": {"model_type": "char", "vocab_size": 30},
+    "word": {"model_type": "word", "vocab_size": 60, "use_all_vocab": False, "hard_vocab_limit": False},
+    "bpe with bytes": {"model_type": "bpe", "byte_fallback": True, "vocab_size": 420},
+    "unigram with bytes": {"byte_fallback": True, "vocab_size": 420},
+    "symbols": {"model_type": "bpe", "user_defined_symbols": ["<2de>", "@-@"]},
+    "control symbols": {"control_symbols": ["<mask>"]},
+    "a pad": {"pad_id": 3},
+    "other places": {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1},
+    "neither bos nor eos": {"bos_id": -1, "eos_id": -1},
+    "other names": {
+        "unk_piece": "[UNK]",
+        "bos_piece": "[CLS]",
+        "eos_piece": "[SEP]",
+        "pad_piece": "[PAD]",
+        "pad_id": 3,
+    },
+    "other spaces": {
+        "add_dummy_prefix": False,
+        "remove_extra_whitespaces": False,
+        "normalization_rule_name": "identity",
+    },
+}
+
+
+@pytest.mark.parametrize("options", STOCK.values(), ids=STOCK)
+def test_a_ready_model_of_any_kind_splits_as_before_with_our_ids(tmp_path: Path, options: dict[str, object]) -> None:
+    model = stock(**options)
+    file = tmp_path / "any.model"
+    file.write_bytes(model)
+    tokenizer = TOKENIZERS["ready"](src=str(file))([], [], nothing_said)
+    assert tokenizer.joint and tokenizer.src.special_ids() == [0, 1, 2, 3]
+    before, now = sentencepiece.SentencePieceProcessor(model_proto=model), tokenizer.src.processor
+    lines = [*sentences(60), "a <2de> b@-@c", "🐈 x", "<s> a </s> <unk>", "<mask>", "", "  a   b ", "Ａ ① ﬁ", "kasa"]
+    for line in lines:
+        assert now.EncodeAsPieces(line) == before.EncodeAsPieces(line), line
+        ids = encode(tokenizer, line)
+        assert ids[-1] == EOS and not {PAD, BOS, EOS} & set(ids[:-1])
+        assert tokenizer.decode([ids[:-1]]) == [before.Decode(before.Encode(line)).strip(" ")]
+        assert (UNK in ids) is (before.unk_id() in before.Encode(line))
+    names = {before.IdToPiece(i) for i in range(len(before))}
+    assert names <= {now.IdToPiece(i) for i in range(len(now))}
+
+
+def test_a_ready_model_with_our_ids_stays_as_it_is(tmp_path: Path, bytewise: Tokenizer) -> None:
+    bytewise.save(tmp_path)
+    again = TOKENIZERS["ready"](src=str(tmp_path / "tokenizer.model"))([], [], nothing_said)
+    assert again.digest() == bytewise.digest()
+
+
+def test_a_ready_model_can_be_sampled_from_saved_and_loaded(tmp_path: Path) -> None:
+    (tmp_path / "any.model").write_bytes(stock(model_type="bpe"))
+    tokenizer = TOKENIZERS["ready"](src=str(tmp_path / "any.model"))([], [], nothing_said)
+    line = sentences()[0]
+    assert tokenizer.src.kind() == "bpe"
+    assert tokenizer.decode([tokenizer.src.sample(line, 1, 0.5)[:-1].tolist()]) == [line]
+    tokenizer.save(tmp_path)
+    assert encode(Tokenizer.load(tmp_path), line) == encode(tokenizer, line)
+
+
+def test_two_ready_models_are_one_a_side(tmp_path: Path) -> None:
+    for name, kind in (("a", "bpe"), ("b", "char")):
+        (tmp_path / name).write_bytes(stock(model_type=kind, vocab_size=30 if kind == "char" else 150))
+    trainer = TOKENIZERS["ready"](src=str(tmp_path / "a"), tgt=str(tmp_path / "b"))
+    assert not trainer.joint
+    assert trainer.inputs() == [tmp_path / "a", tmp_path / "b"]
+    tokenizer = trainer([], [], nothing_said)
+    assert (tokenizer.src.kind(), tokenizer.tgt.kind(), tokenizer.joint) == ("bpe", "char", False)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "no such file"),
+        (b"", "is not a sentencepiece model"),
+        (b"this is a text\n" * 100, "is not a sentencepiece model"),
+        (b"\x80" * 1000, "is not a sentencepiece model"),
+    ],
+)
+def test_what_is_no_model_is_one_error_before_any_text_is_read(
+    tmp_path: Path, content: bytes | None, message: str
+) -> None:
+    file = tmp_path / "any.model"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(DataError, match=f"^{file}: {message}") as error:
+        TOKENIZERS["ready"](src=str(file)).check()
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("literal", ["<s>", "</s>", "<unk>", "<pad>"])
+def test_literals_are_learnt_from_as_any_text(literal: str) -> None:
+    """Case 12, in the text that a tokenizer is trained on: words and characters that stand nowhere else."""
+    words = train("none", [f"a {literal} b c"] * 20, lambda _: None, vocab_size=50)
+    assert UNK not in encode(words, f"a {literal} b")
+    letters = train("char", ["a b c", literal] * 20, lambda _: None, vocab_size=50)
+    assert UNK not in encode(letters, literal) and round_trip(letters, f"a {literal}") == f"a {literal}"

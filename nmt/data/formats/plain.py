@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 
 from nmt.data.formats.paths import Names, align, listed, title
-from nmt.data.formats.unit import Unit
+from nmt.data.formats.unit import Block, Unit
 from nmt.errors import DataError
-from nmt.files import read_lines
+from nmt.files import count_lines, read_blocks, read_lines
 from nmt.tokenizer import blank
 
 
@@ -31,11 +31,28 @@ class Plain:
                 f"a plain corpus has {len(srcs)} files in the list `src`, but {len(tgts)} in `tgt`: "
                 "they go together one to one"
             )
+        self.references = max(len(tgts) for _, tgts in self.groups)
         self.name = title(src)
 
     def read(self) -> Iterator[Unit]:
         for files in self._files():
-            yield from _read(files)
+            name = str(files[0])
+            try:
+                for number, lines in enumerate(zip(*map(read_lines, files), strict=True), 1):
+                    yield Unit(lines[0], lines[1:], name, number)
+            except ValueError:  # from zip
+                raise DataError(_unequal(files)) from None
+
+    def blocks(self, lines: int) -> Iterator[Block]:
+        """The same in blocks of so many lines, not decoded. Raises DataError where the files have not equally many."""
+        for files in self._files():
+            first, names = 1, tuple(map(str, files))
+            for sides in zip_longest(*(read_blocks(file, lines) for file in files), fillvalue=b""):
+                counts = {count_lines(side) if side else 0 for side in sides}
+                if len(counts) > 1:
+                    raise DataError(_unequal(files))
+                yield Block(sides, names, first)
+                first += counts.pop()
 
     def inputs(self) -> list[Path]:
         return [file for files in self._files() for file in files]
@@ -46,15 +63,6 @@ class Plain:
             aligned = [align(self.root, src, tgt) for tgt in tgts]
             for rows in zip(*aligned, strict=True):
                 yield [rows[0][0], *(tgt for _, tgt in rows)]
-
-
-def _read(files: list[Path]) -> Iterator[Unit]:
-    src_file = str(files[0])
-    try:
-        for number, lines in enumerate(zip(*map(read_lines, files), strict=True), 1):
-            yield Unit(lines[0], lines[1:], src_file, number)
-    except ValueError:  # from zip
-        raise DataError(_unequal(files)) from None
 
 
 def _unequal(files: list[Path]) -> str:

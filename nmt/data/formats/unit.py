@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from nmt.files import decode_lines
+
 
 class Unit(NamedTuple):
     """A source with its translation, or with several, and the place that it comes from.
@@ -21,6 +23,18 @@ class Unit(NamedTuple):
     @property
     def where(self) -> str:
         return f"{self.file}:{self.line}"
+
+
+class Block(NamedTuple):
+    """Neighbouring lines of aligned files as they stand there: cheap to read, and to hand to another process."""
+
+    sides: tuple[bytes, ...]
+    files: tuple[str, ...]
+    line: int  # of the first
+
+    def columns(self) -> list[list[str]]:
+        """The lines of each side. Raises DataError for what is not UTF-8."""
+        return [decode_lines(side, file, self.line) for side, file in zip(self.sides, self.files, strict=True)]
 
 
 class Format(Protocol):
