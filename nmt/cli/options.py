@@ -17,7 +17,7 @@ SearchOverrides = Annotated[
     typer.Option("-s", "--set", metavar="search.KEY=VALUE", help="Replace a setting of the search; may be repeated."),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
-Precision = Annotated[str, typer.Option(help="auto (that of the training), fp32 or bf16.")]
+Precision = Annotated[str, typer.Option(help="auto (that of the training), fp32, bf16 or fp16.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores by default.")]
 
 

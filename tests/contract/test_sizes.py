@@ -18,6 +18,7 @@ LONG_FUNCTIONS: dict[str, str] = {}
 MANY_PARAMETERS = {
     "data/encoding.py Usage": "counts, all from zero",
     "model/layers.py LayerShape": "the numbers of a layer, made in one place and handed on as one",
+    "feed.py Ready": "a batch and all that is known of it, made in one place",
     "evaluate.py Request": "the options of a command, all with defaults",
     "resume.py TrainState": "a record of what a checkpoint holds, all with defaults",
     "validate.py Validation": "all that a model is measured with, made in one place",

@@ -163,7 +163,7 @@ def test_an_output_that_exists_is_replaced_only_when_asked(command, copy_run: Pa
         (["RUN", "in", "-s", "search=depth"], "none of: greedy, beam"),
         (["RUN", "in", "-s", "model.dim=3"], "search.KEY=VALUE"),
         (["RUN", "in", "--device", "gpu"], "must be auto, cpu"),
-        (["RUN", "in", "--precision", "fp8"], "fp32 or bf16"),
+        (["RUN", "in", "--precision", "fp8"], "fp32, bf16 or fp16"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
