@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Annotated
 
-from nmt.choice import Choice, Count, Positive, build, options_of
+from nmt.choice import Choice, Count, Range, build, options_of
 from nmt.data.formats import FORMATS, Format, Unit
 from nmt.data.formats.plain import Plain
 from nmt.data.formats.tsv import Tsv
@@ -16,6 +17,7 @@ from nmt.data.formats.unit import Block
 from nmt.errors import DataError
 from nmt.files import check_readable, packed
 
+Weight = Annotated[float, Range(gt=0, le=1000)]  # an epoch is planned in memory
 UNPACKED = 4  # what a byte of a compressed corpus becomes, about
 LOOKED_AT = 1_000  # units, for an estimate
 
@@ -28,7 +30,7 @@ class CorpusOptions:
         self,
         *,
         label: str = "",
-        weight: Positive = 1.0,
+        weight: Weight = 1.0,
         limit: Count | None = None,
         prefix: str = "",
         reverse: bool = False,
