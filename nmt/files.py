@@ -302,7 +302,7 @@ def check_space(directory: Path, needed: int) -> None:
     there = next(path for path in (directory, *directory.absolute().parents) if path.exists())
     free = shutil.disk_usage(there).free
     if free < needed:
-        raise NmtError(f"{directory}: needs about {needed / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free there")
+        raise NmtError(f"{directory}: needs about {needed / 1e6:,.1f} MB, but only {free / 1e6:,.1f} MB are free there")
 
 
 @contextlib.contextmanager

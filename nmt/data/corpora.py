@@ -17,7 +17,7 @@ from nmt.data.formats.unit import Block
 from nmt.errors import DataError
 from nmt.files import check_readable, packed
 
-Weight = Annotated[float, Range(gt=0, le=1000)]  # an epoch is planned in memory
+Weight = Annotated[float, Range(ge=0.001, le=1000)]  # an epoch is planned in memory, and has to hold some pair
 UNPACKED = 4  # what a byte of a compressed corpus becomes, about
 LOOKED_AT = 1_000  # units, for an estimate
 

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,12 +23,13 @@ from nmt.data.jobs import processors, without_collecting
 from nmt.data.making import Making
 from nmt.data.plan import Share
 from nmt.data.store import REDO, Store
-from nmt.errors import BusyError, ConfigError, DataError
+from nmt.errors import BusyError, CheckpointError, ConfigError, DataError
 from nmt.files import check_space, sha256, write_directory
 from nmt.run import Run
 from nmt.tokenizer import TOKENIZERS, Tokenizer, Trainer
 
 MANIFEST, REPORT = "manifest.json", "prepare.md"
+OURS = re.compile(r"manifest\.json|prepare\.md|(tokenizer|src|tgt)\.model|(train|valid\..*)\.arrow")  # files
 FORMAT = 2
 POLL = 0.5  # seconds
 WRITTEN = 3  # bytes written for a byte of text: put aside, then stored with its ids
@@ -42,7 +44,10 @@ class Prepared:
     manifest: dict[str, Any]
 
     def tokenizer(self) -> Tokenizer:
-        found = Tokenizer.load(self.directory)
+        try:
+            found = Tokenizer.load(self.directory)
+        except CheckpointError:
+            raise DataError(f"{self.directory}: its tokenizer is missing or damaged; {REDO}") from None
         if found.digest() != self.manifest["tokenizer"]:
             raise DataError(f"{self.directory}: its tokenizer is not the one that it was prepared with; {REDO}")
         return found
@@ -93,6 +98,7 @@ def prepare(
             _check_same(prepared, config, say, tokenizer_from)
             say(f"{run.prepared}: prepared already, {prepared.manifest['pairs']:,} pairs")
             return prepared
+        _check_ours(run.prepared)
         try:
             with run.claimed("preparing data"):
                 if fresh or not os.path.exists(run.prepared):
@@ -106,6 +112,14 @@ def prepare(
                 say(f"waiting: {busy}")
                 said = True
             time.sleep(POLL)
+
+
+def _check_ours(directory: Path) -> None:
+    """Raises DataError for a directory with files that we did not write: they would be lost."""
+    if os.path.isdir(directory):
+        foreign = sorted(path.name for path in directory.iterdir() if not OURS.fullmatch(path.name))
+        if foreign:
+            raise DataError(f"{directory}: holds files that are not prepared data ({foreign[0]}); name another run_dir")
 
 
 def check(config: Config, say: Say, jobs: int | None = None, tokenizer_from: Path | None = None) -> None:

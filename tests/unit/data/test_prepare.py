@@ -971,7 +971,7 @@ def test_a_disk_too_full_is_said_before_any_work(place: Place, monkeypatch: pyte
     monkeypatch.setattr(shutil, "disk_usage", lambda path: types.SimpleNamespace(free=free))
     place.check()
     free = 3 * size - 1
-    with place.unchanged(), pytest.raises(NmtError, match=r"run: needs about 0.0 GB, but only 0.0 GB are free there"):
+    with place.unchanged(), pytest.raises(NmtError, match=r"run: needs about 0.0 MB, but only 0.0 MB are free there"):
         place.prepare()
 
 
@@ -1033,3 +1033,19 @@ def test_a_failed_run_takes_its_new_folders_away_again(place: Place) -> None:
     place.write(train=(b"", b""))
     with place.unchanged(), pytest.raises(DataError):
         place.prepare(f"run_dir={place.directory}/a/b/c")
+
+
+def test_files_that_are_not_ours_are_never_replaced(place: Place) -> None:
+    place.prepare()
+    mine = place.run.prepared / "thesis.txt"
+    mine.write_text("mine")
+    with pytest.raises(DataError, match=r"not prepared data \(thesis.txt\)"):
+        place.prepare(fresh=True)
+    assert mine.read_text() == "mine"
+
+
+def test_a_damaged_tokenizer_is_named_with_what_to_do(place: Place) -> None:
+    prepared = place.prepare()
+    (prepared.directory / "tokenizer.model").write_bytes(b"no model")
+    with pytest.raises(DataError, match="its tokenizer is missing or damaged; redo it"):
+        prepared.tokenizer()
