@@ -13,15 +13,19 @@ import os
 import platform
 import re
 import resource
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.errors import DeviceError
+from nmt.errors import DeviceError, NmtError
 from nmt.ranks import started
 
+T = TypeVar("T")
+U = TypeVar("U")
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -192,3 +196,22 @@ def free_memory(device: torch.device) -> None:
     gc.collect()
     if device.type == "cuda":
         torch.cuda.empty_cache()
+
+
+def in_halves(
+    work: Callable[[list[T]], list[U]], items: list[T], device: torch.device, too_much: Callable[[T], str]
+) -> list[U]:
+    """work(items), in two halves, and so on, where memory does not suffice for all at once.
+
+    Raises NmtError with what `too_much` says of a single item that does not fit.
+    """
+    try:
+        return work(items)
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        if len(items) == 1:
+            raise NmtError(f"memory does not suffice {too_much(items[0])}") from None
+    free_memory(device)
+    half = len(items) // 2
+    return [*in_halves(work, items[:half], device, too_much), *in_halves(work, items[half:], device, too_much)]

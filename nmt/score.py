@@ -11,7 +11,6 @@ from torch import Tensor
 from nmt import runtime
 from nmt.data.batches import collate
 from nmt.data.plan import rung
-from nmt.errors import NmtError
 from nmt.model.transformer import Transformer
 
 TOKENS = 2048  # padded target places scored at a time: their logits exist at once
@@ -38,22 +37,17 @@ def log_probs(
 
 
 def _scored(model: Transformer, src: list[np.ndarray], tgt: list[np.ndarray], device: torch.device) -> list[np.ndarray]:
-    """In two halves, and so on, where memory does not suffice for all at once."""
-    try:
-        batch = collate(src, tgt, (max(map(len, src)), max(map(len, tgt))), device)
+    def work(pairs: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
+        srcs, tgts = [s for s, _ in pairs], [t for _, t in pairs]
+        batch = collate(srcs, tgts, (max(map(len, srcs)), max(map(len, tgts))), device)
         states_ND = model(batch.src_BS, batch.tgt_in_BT).flatten(0, 1).index_select(0, batch.real_N)
         scores_N = _at_targets(model.logits(states_ND), batch.targets_N).cpu().numpy()
-        return np.split(scores_N, np.cumsum([len(ids) for ids in tgt])[:-1])
-    except (RuntimeError, MemoryError) as error:
-        if not runtime.out_of_memory(error):
-            raise
-        if len(src) == 1:
-            raise NmtError(
-                f"memory does not suffice for a pair of {len(src[0]):,} and {len(tgt[0]):,} pieces; use another device"
-            ) from None
-    runtime.free_memory(device)
-    half = len(src) // 2
-    return [*_scored(model, src[:half], tgt[:half], device), *_scored(model, src[half:], tgt[half:], device)]
+        return np.split(scores_N, np.cumsum([len(ids) for ids in tgts])[:-1])
+
+    def too_much(pair: tuple[np.ndarray, np.ndarray]) -> str:
+        return f"for a pair of {len(pair[0]):,} and {len(pair[1]):,} pieces; use another device"
+
+    return runtime.in_halves(work, list(zip(src, tgt, strict=True)), device, too_much)
 
 
 def _batches(src: Sequence[np.ndarray], tgt: Sequence[np.ndarray]) -> Iterator[list[int]]:

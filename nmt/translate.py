@@ -13,7 +13,6 @@ import torch
 from nmt import checkpoint, runtime
 from nmt.choice import Choice, build, options_of
 from nmt.data.batches import pad_sources
-from nmt.errors import NmtError
 from nmt.model.transformer import Transformer
 from nmt.progress import say
 from nmt.runtime import Runtime
@@ -134,20 +133,10 @@ class Translator:
         return done
 
     def _search(self, src: list[np.ndarray]) -> list[list[Hypothesis]]:
-        """`search_ids` in two halves, and so on, where memory does not suffice for all at once."""
-        try:
-            return self.search_ids(src)
-        except (RuntimeError, MemoryError) as error:
-            if not runtime.out_of_memory(error):
-                raise
-            if len(src) == 1:
-                raise NmtError(
-                    f"memory does not suffice to translate a line of {len(src[0]):,} pieces; "
-                    "use fewer beams, or another device"
-                ) from None
-        runtime.free_memory(self.runtime.device)
-        half = len(src) // 2
-        return [*self._search(src[:half]), *self._search(src[half:])]
+        def too_much(ids: np.ndarray) -> str:
+            return f"to translate a line of {len(ids):,} pieces; use fewer beams, or another device"
+
+        return runtime.in_halves(self.search_ids, src, self.runtime.device, too_much)
 
     def search_ids(self, src: list[np.ndarray]) -> list[list[Hypothesis]]:
         """Hypotheses for sources given as ids that end in eos, best first."""

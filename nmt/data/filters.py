@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Annotated, Any, Literal, Protocol
@@ -30,15 +31,15 @@ class TextFilter(Protocol):
         """For each pair why it is dropped, or None."""
 
 
-class PairFilter:
+class PairFilter(ABC):
     """A text filter that looks at one pair at a time."""
 
     def reasons(self, src: list[str], tgt: list[str]) -> list[str | None]:
         return list(map(self.reason, src, tgt))
 
+    @abstractmethod
     def reason(self, src: str, tgt: str) -> str | None:
         """Why the pair is dropped, or None."""
-        raise NotImplementedError
 
 
 class LengthFilter(Protocol):
