@@ -8,33 +8,11 @@ import logging
 import lzma
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from format_reading import fault, pairs, read, write
 
-from nmt.data.formats import FORMATS, Unit
-from nmt.errors import DataError
-
-
-def write(path: Path, text: str | bytes) -> Path:
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
-def read(name: str, root: Path, **options: Any) -> list[Unit]:
-    return list(FORMATS[name](root, **options).read())
-
-
-def pairs(units: list[Unit]) -> list[tuple[str, ...]]:
-    return [(unit.src, *unit.tgts) for unit in units]
-
-
-def fault(name: str, root: Path, **options: Any) -> str:
-    """The message of the error that reading ends with."""
-    with pytest.raises(DataError) as error:
-        read(name, root, **options)
-    assert "\n" not in str(error.value)
-    return str(error.value)
+from nmt.data.formats import FORMATS
 
 
 @pytest.fixture(scope="module")
