@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,9 @@ from nmt.data.batches import Batch
 from nmt.model.transformer import Transformer
 from nmt.progress import say
 
+# (logits of each stream, targets, scales, smoothing, pieces) -> the sum of losses times their scales, the sum of plain
+# losses where the scale is not 0, and for each stream matrix, factors and terms that make the gradient by its logits:
+# matrix * factor[:, None] + term[:, None]. So nothing but the matrix takes a pass over all logits.
 Chunk = Callable[..., tuple[Tensor, ...]]
 Weights = tuple[float, float, float, float]  # of the losses of two passes, and of their divergences forth and back
 
@@ -48,7 +52,7 @@ class CrossEntropy:
         self.chunk = _Compiled(chunk_loss) if compiled else chunk_loss
 
     def __call__(self, model: Transformer, batch: Batch, scale: float) -> Sums:
-        states_ND = model(batch.src_BS, batch.tgt_in_BT).flatten(0, 1).index_select(0, batch.real_N)
+        states_ND = model(batch.src_BS, batch.tgt_in_BT, src=batch.src, tgt=batch.tgt)[: batch.tokens]
         loss, nll = projection_loss(
             [states_ND], model.projection.weight, batch.targets_N, self.label_smoothing, scale, self.chunk
         )
@@ -64,10 +68,13 @@ class _TwoPasses:
         self.label_smoothing = label_smoothing
         self.chunk = _Compiled(pair_loss) if compiled else pair_loss
 
-    def compare(self, batch: Batch, states_BTD: Tensor, weight_VD: Tensor, scale: float) -> Sums:
-        """`states_BTD` are those of the first pass and, below them, those of the second."""
-        streams = [states.flatten(0, 1).index_select(0, batch.real_N) for states in states_BTD.chunk(2)]
+    def compare(self, model: Transformer, batch: Batch, scale: float, *kept: Tensor) -> Sums:
+        """`kept` are masks of the source's and the target's tokens, those of the second pass below the first's."""
+        src_BS, tgt_in_BT = batch.src_BS.repeat(2, 1), batch.tgt_in_BT.repeat(2, 1)
+        states_ND = model(src_BS, tgt_in_BT, *kept, src=batch.src.twice(), tgt=batch.tgt.twice())
+        streams = [states[: batch.tokens] for states in states_ND.chunk(2)]
         chunk = partial(self.chunk, weights=self.weights)
+        weight_VD = model.projection.weight
         loss, nll = projection_loss(streams, weight_VD, batch.targets_N, self.label_smoothing, scale, chunk)
         return Sums(loss, nll, batch.tokens)
 
@@ -81,8 +88,7 @@ class RDrop(_TwoPasses):
         self.weights = (0.5, 0.5, alpha / 4, alpha / 4)
 
     def __call__(self, model: Transformer, batch: Batch, scale: float) -> Sums:
-        states_BTD = model(batch.src_BS.repeat(2, 1), batch.tgt_in_BT.repeat(2, 1))
-        return self.compare(batch, states_BTD, model.projection.weight, scale)
+        return self.compare(model, batch, scale)
 
 
 class SimCut(_TwoPasses):
@@ -99,8 +105,7 @@ class SimCut(_TwoPasses):
             torch.cat([torch.ones_like(ids, dtype=torch.bool), torch.rand(ids.shape, device=ids.device) >= self.rate])
             for ids in (batch.src_BS, batch.tgt_in_BT)
         ]
-        states_BTD = model(batch.src_BS.repeat(2, 1), batch.tgt_in_BT.repeat(2, 1), *kept)
-        return self.compare(batch, states_BTD, model.projection.weight, scale)
+        return self.compare(model, batch, scale, *kept)
 
 
 def projection_loss(
@@ -152,19 +157,24 @@ class _ProjectionLoss(Function):
         targets = F.pad(targets_N, (0, whole - count))
         scales = F.pad(weight.new_full((count,), scale, dtype=exact), (0, whole - count))
         grad_streams = [torch.empty_like(states) for states in streams] if wanted else []
+        sum_of_weight = weight[:pieces].sum(0, dtype=exact)
         grad_weight = torch.zeros(weight.shape, dtype=exact, device=weight.device) if wanted else None
         loss = torch.zeros((), dtype=exact, device=weight.device)
         nll = torch.zeros_like(loss)
         for first in range(0, whole, size):
             part = slice(first, first + size)
             logits = [states[part] @ weight.T for states in streams]
-            chunk_sum, chunk_nll, *grad_logits = chunk(*logits, targets[part], scales[part], smoothing, pieces)
+            chunk_sum, chunk_nll, *gradients = chunk(*logits, targets[part], scales[part], smoothing, pieces)
             loss += chunk_sum
             nll += chunk_nll
             if grad_weight is not None:
-                for gradient, grad_states, states in zip(grad_logits, grad_streams, streams, strict=True):
-                    torch.mm(gradient, weight, out=grad_states[part])
-                    grad_weight += gradient.T @ states[part]
+                for index, (grad_states, states) in enumerate(zip(grad_streams, streams, strict=True)):
+                    matrix, factor, term = gradients[3 * index : 3 * index + 3]
+                    into, outof = grad_states[part], states[part]
+                    torch.mm(matrix, weight, out=into)
+                    into.copy_(into * factor[:, None] + term[:, None] * sum_of_weight)
+                    grad_weight += matrix.T @ (outof * factor[:, None]).to(dtype)
+                    grad_weight[:pieces] += term @ outof.to(exact)
         if grad_weight is not None:
             ctx.save_for_backward(grad_weight[:pieces], *(grad_states[:count] for grad_states in grad_streams))
         ctx.mark_non_differentiable(nll)
@@ -179,13 +189,22 @@ class _ProjectionLoss(Function):
 
 def chunk_loss(
     logits_NV: Tensor, targets_N: Tensor, scales_N: Tensor, smoothing: float, pieces: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """-> the sum of smoothed losses times their scales, the sum of plain ones where the scale is not 0, and the
-    gradient [N, V] of the first by the logits. Only the first `pieces` logits of a row are real."""
-    log_probs = _log_probs(logits_NV, pieces)
-    nll, loss = _smoothed(log_probs, targets_N, smoothing)
-    gradient = (log_probs.exp() - _wanted(log_probs, targets_N, smoothing)) * scales_N[:, None]
-    return (loss * scales_N).sum(), (nll * (scales_N != 0)).sum(), _padded(gradient, logits_NV)
+) -> tuple[Tensor, ...]:
+    """Cross-entropy of one stream; only the first `pieces` logits of a row are real."""
+    x_NV = _exact(logits_NV, pieces)
+    highest_N = x_NV.amax(-1) + max(0.0, math.log(pieces) - 10)  # so that a sum fits into fp16
+    exp_NV = (x_NV - highest_N[:, None]).exp()
+    sums_N = exp_NV.sum(-1)
+    normaliser_N = highest_N + sums_N.log()
+    x_at_target_N = x_NV.gather(1, targets_N[:, None])[:, 0]
+    nll_N = normaliser_N - x_at_target_N
+    loss_N = (1 - smoothing) * nll_N + smoothing * (normaliser_N - x_NV.mean(-1))
+    # The gradient by a row of logits is softmax - (1 - e) at the target - e / V, times the scale.
+    matrix_NV = _padded(exp_NV, logits_NV)
+    at_target_N = (x_at_target_N - highest_N).exp() - (1 - smoothing) * sums_N
+    matrix_NV[torch.arange(len(targets_N), device=targets_N.device), targets_N] = at_target_N.to(matrix_NV.dtype)
+    term_N = scales_N * (-smoothing / pieces)
+    return (loss_N * scales_N).sum(), (nll_N * (scales_N != 0)).sum(), matrix_NV, scales_N / sums_N, term_N
 
 
 def pair_loss(
@@ -196,10 +215,10 @@ def pair_loss(
     smoothing: float,
     pieces: int,
     weights: Weights,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """`chunk_loss` of two passes: their cross-entropies and divergences KL(first || second) and KL(second || first),
-    each times its weight. The plain loss is that of the first pass. Gradients by the logits of both."""
-    a, b = _log_probs(first_NV, pieces), _log_probs(second_NV, pieces)
+    each times its weight. The plain loss is that of the first pass."""
+    a, b = _exact(first_NV, pieces).log_softmax(-1), _exact(second_NV, pieces).log_softmax(-1)
     p, q = a.exp(), b.exp()
     (nll, loss_a), (_, loss_b) = _smoothed(a, targets_N, smoothing), _smoothed(b, targets_N, smoothing)
     gap = a - b
@@ -210,14 +229,13 @@ def pair_loss(
     # The gradient of KL(p || q) by the logits of p is p * (log p - log q - KL), by those of q it is q - p.
     grad_a = own_a * (p - wanted) + kl_forth * p * (gap - forth[:, None]) + kl_back * (p - q)
     grad_b = own_b * (q - wanted) + kl_back * q * (-gap - back[:, None]) + kl_forth * (q - p)
-    scale = scales_N[:, None]
-    gradients = _padded(grad_a * scale, first_NV), _padded(grad_b * scale, second_NV)
+    rest = scales_N, torch.zeros_like(scales_N)
+    gradients = _padded(grad_a, first_NV), *rest, _padded(grad_b, second_NV), *rest
     return (loss * scales_N).sum(), (nll * (scales_N != 0)).sum(), *gradients
 
 
-def _log_probs(logits_NV: Tensor, pieces: int) -> Tensor:
-    exact = torch.promote_types(logits_NV.dtype, torch.float32)
-    return logits_NV[:, :pieces].to(exact).log_softmax(-1)
+def _exact(logits_NV: Tensor, pieces: int) -> Tensor:
+    return logits_NV[:, :pieces].to(torch.promote_types(logits_NV.dtype, torch.float32))
 
 
 def _smoothed(log_probs_NV: Tensor, targets_N: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:

@@ -130,8 +130,8 @@ def dropout(x: Tensor, rate: float) -> Tensor:
     """Zeroes elements with probability `rate` and scales the others to keep the mean.
 
     The CPU generator is serial and makes one number per element a fifth of a training step or more. There, 64-bit
-    words are drawn and their bytes compared, so the rate is rounded to 1/256 and the scale is that of the
-    rounded rate.
+    words are drawn and their bytes compared, in the type of x, since comparing bytes themselves takes five times as
+    long. So the rate is rounded to 1/256, and the scale is that of the rounded rate.
     """
     if rate == 0:
         return x
@@ -140,8 +140,8 @@ def dropout(x: Tensor, rate: float) -> Tensor:
     threshold = min(255, max(1, round(rate * 256)))
     count = x.numel()
     words = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-    kept = words.view(torch.uint8)[:count].view(x.shape) >= threshold
-    return x * (kept.to(x.dtype) * (256 / (256 - threshold)))
+    kept = words.view(torch.uint8)[:count].view(x.shape).to(x.dtype).ge_(threshold)
+    return x * kept.mul_(256 / (256 - threshold))
 
 
 def prefers_plain_attention(x: Tensor) -> bool:

@@ -40,7 +40,7 @@ def _scored(model: Transformer, src: list[np.ndarray], tgt: list[np.ndarray], de
     def work(pairs: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
         srcs, tgts = [s for s, _ in pairs], [t for _, t in pairs]
         batch = collate(srcs, tgts, (max(map(len, srcs)), max(map(len, tgts))), device)
-        states_ND = model(batch.src_BS, batch.tgt_in_BT).flatten(0, 1).index_select(0, batch.real_N)
+        states_ND = model(batch.src_BS, batch.tgt_in_BT, src=batch.src, tgt=batch.tgt)[: batch.tokens]
         scores_N = _at_targets(model.logits(states_ND), batch.targets_N).cpu().numpy()
         return np.split(scores_N, np.cumsum([len(ids) for ids in tgts])[:-1])
 

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.packing import Packed
+
 PAD, BOS = 0, 2
 Ids = np.ndarray  # token ids of one sentence, ending in eos
 
@@ -18,10 +20,16 @@ class Batch:
 
     src_BS: Tensor
     tgt_in_BT: Tensor
+    src: Packed
+    tgt: Packed
     targets_N: Tensor  # the real tokens of the target, eos included, row after row
-    real_N: Tensor  # where they stand in the flattened [B, T]
     tokens: int
     padding: float  # share of padded places, both sides together
+
+    @property
+    def real_N(self) -> Tensor:
+        """Where the real target tokens stand in the flattened [B, T]."""
+        return self.tgt.place_N[: self.tokens]
 
 
 def collate(src: list[Ids], tgt: list[Ids], shape: tuple[int, int], device: torch.device) -> Batch:
@@ -30,14 +38,14 @@ def collate(src: list[Ids], tgt: list[Ids], shape: tuple[int, int], device: torc
     tgt_out_BT, tgt_lengths = _pad(tgt, shape[1])
     tgt_in_BT = np.empty_like(tgt_out_BT)
     tgt_in_BT[:, 0], tgt_in_BT[:, 1:] = BOS, tgt_out_BT[:, :-1]
-    real = np.flatnonzero(np.arange(tgt_out_BT.shape[1])[None, :] < tgt_lengths[:, None])
     places = src_BS.size + tgt_out_BT.size
     return Batch(
         _send(src_BS, device),
         _send(tgt_in_BT, device),
-        _send(tgt_out_BT.reshape(-1)[real], device),
-        _send(real, device),
-        len(real),
+        Packed.of(src_lengths, src_BS.shape[1], device),
+        Packed.of(tgt_lengths, tgt_in_BT.shape[1], device),
+        _send(np.concatenate(tgt).astype(np.int64), device),
+        int(tgt_lengths.sum()),
         1 - float(src_lengths.sum() + tgt_lengths.sum()) / places,
     )
 

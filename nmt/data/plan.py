@@ -17,6 +17,7 @@ import numpy as np
 
 WINDOW = 100_000
 BLOCK = 1_000
+LEAST_WIDTH = 16  # of the padded form, in which only attention works: a CPU is slow at rows of fewer numbers
 
 
 class Share(NamedTuple):
@@ -123,7 +124,8 @@ def plan_window(
         rows = rows_for(int(longest[order[start]]), batch_tokens)
         chosen = order[start : start + rows]
         start += len(chosen)
-        batches.append(BatchSpec(members[chosen], (int(src_rung[chosen].max()), int(tgt_rung[chosen].max()))))
+        widths = (max(LEAST_WIDTH, int(rungs[chosen].max())) for rungs in (src_rung, tgt_rung))
+        batches.append(BatchSpec(members[chosen], tuple(widths)))
     shuffled = np.random.default_rng([seed, epoch, index, 1]).permutation(len(batches))
     return [batches[i] for i in shuffled]
 

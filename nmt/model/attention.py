@@ -14,7 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt import runtime
+from nmt.packing import Padded
 from nmt.model.position import Position
+
+PADDED = Padded()
 
 
 def attend(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, mask: Tensor | None, causal: bool, rate: float) -> Tensor:
@@ -36,10 +39,12 @@ def attend_plainly(
         scores_BHTS = scores_BHTS + mask
     elif mask is not None:
         # -inf and no small finite number: a masked key gets a weight of exactly zero.
-        scores_BHTS = scores_BHTS.masked_fill(~mask, -math.inf)
+        scores_BHTS.masked_fill_(~mask, -math.inf)
     if causal:
-        scores_BHTS = scores_BHTS.masked_fill(~causal_mask(scores_BHTS), -math.inf)
-    weights_BHTS = scores_BHTS.softmax(-1)
+        scores_BHTS.masked_fill_(~causal_mask(scores_BHTS), -math.inf)
+    # In fp32 also where the rest is in bf16: on a CPU that is several times as fast.
+    exact = torch.promote_types(scores_BHTS.dtype, torch.float32)
+    weights_BHTS = scores_BHTS.softmax(-1, dtype=exact).to(v_BHSK.dtype)
     return runtime.dropout(weights_BHTS, rate) @ v_BHSK, weights_BHTS
 
 
@@ -77,16 +82,22 @@ class Attention(nn.Module):
         return x_BTD.view(batch, length, self.heads, -1).transpose(1, 2).contiguous()
 
     def merge(
-        self, q_BHTK: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, mask: Tensor | None, causal: bool = False
+        self,
+        q_BHTK: Tensor,
+        k_BHSK: Tensor,
+        v_BHSK: Tensor,
+        mask: Tensor | None,
+        causal: bool = False,
+        tokens: Padded = PADDED,
     ) -> Tensor:
-        """Attends and joins the heads: -> [B, T, D]."""
+        """Attends and joins the heads: -> [B, T, D], or packed."""
         rate = self.dropout if self.training else 0.0
         if self.watcher is None:
             out_BHTK = attend(q_BHTK, k_BHSK, v_BHSK, mask, causal, rate)
         else:
             out_BHTK, weights_BHTS = attend_plainly(q_BHTK, k_BHSK, v_BHSK, mask, causal, rate)
             self.watcher(weights_BHTS)
-        return self.out(out_BHTK.transpose(1, 2).flatten(2))
+        return self.out(tokens.pack(out_BHTK.transpose(1, 2).flatten(2)))
 
 
 class SelfAttention(Attention):
@@ -96,21 +107,25 @@ class SelfAttention(Attention):
         super().__init__(dim, heads, dropout)
         self.qkv = Linear(dim, 3 * dim)
 
-    def project(self, x_BTD: Tensor, position: Position, start: int) -> tuple[Tensor, Tensor, Tensor]:
+    def project(
+        self, x: Tensor, position: Position, start: int, tokens: Padded = PADDED
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values [B, H, T, K] of tokens that stand at start, start + 1, ..."""
-        q, k, v = (self.split(part) for part in self.qkv(x_BTD).chunk(3, dim=-1))
+        q, k, v = (self.split(part) for part in tokens.pad(self.qkv(x)).chunk(3, dim=-1))
         return position.rotate(q, start), position.rotate(k, start), v
 
-    def forward(self, x_BTD: Tensor, position: Position, key_mask_BT: Tensor | None, causal: bool) -> Tensor:
-        q, k, v = self.project(x_BTD, position, 0)
-        length = x_BTD.shape[1]
+    def forward(
+        self, x: Tensor, position: Position, key_mask_BT: Tensor | None, causal: bool, tokens: Padded = PADDED
+    ) -> Tensor:
+        q, k, v = self.project(x, position, 0, tokens)
+        length = q.shape[2]
         mask = None if key_mask_BT is None else key_mask_BT[:, None, None, :]
         bias = position.bias(0, length, length)
         if bias is not None:  # one tensor for all: the fused kernel takes a mask or a causal flag, not both
             keep = mask if mask is not None else torch.ones((), dtype=torch.bool, device=bias.device)
             keep = keep & causal_mask(bias) if causal else keep
             mask, causal = bias.masked_fill(~keep, -math.inf), False
-        return self.merge(q, k, v, mask, causal)
+        return self.merge(q, k, v, mask, causal, tokens)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -124,13 +139,16 @@ class SourceAttention(Attention):
         self.q = Linear(dim, dim)
         self.kv = Linear(dim, 2 * dim)
 
-    def project(self, memory_BSD: Tensor) -> tuple[Tensor, Tensor]:
+    def project(self, memory: Tensor, tokens: Padded = PADDED) -> tuple[Tensor, Tensor]:
         """Keys and values [B, H, S, K] of the encoder's states: all that a decoder needs of a source."""
-        keys, values = self.kv(memory_BSD).chunk(2, dim=-1)
+        keys, values = tokens.pad(self.kv(memory)).chunk(2, dim=-1)
         return self.split(keys), self.split(values)
 
-    def forward(self, x_BTD: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, key_mask_BS: Tensor) -> Tensor:
-        return self.merge(self.split(self.q(x_BTD)), k_BHSK, v_BHSK, key_mask_BS[:, None, None, :])
+    def forward(
+        self, x: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, key_mask_BS: Tensor, tokens: Padded = PADDED
+    ) -> Tensor:
+        q_BHTK = self.split(tokens.pad(self.q(x)))
+        return self.merge(q_BHTK, k_BHSK, v_BHSK, key_mask_BS[:, None, None, :], tokens=tokens)
 
     if TYPE_CHECKING:
         __call__ = forward

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from nmt import runtime
 from nmt.model.attention import Linear, SelfAttention, SourceAttention
 from nmt.model.cache import LayerCache
+from nmt.packing import Padded
 from nmt.model.position import Position
 
 
@@ -105,9 +106,10 @@ class EncoderLayer(nn.Module):
         self.ffn = FeedForward(shape)
         self.ffn_residual = Residual(shape)
 
-    def forward(self, x_BSD: Tensor, position: Position, mask_BS: Tensor) -> Tensor:
-        x_BSD = self.self_residual(x_BSD, lambda x: self.self_attention(x, position, mask_BS, causal=False))
-        return self.ffn_residual(x_BSD, self.ffn)
+    def forward(self, x: Tensor, position: Position, mask_BS: Tensor, src: Padded) -> Tensor:
+        """`src` says how the tokens of x lie: [B, S, D] or packed."""
+        x = self.self_residual(x, lambda x: self.self_attention(x, position, mask_BS, False, src))
+        return self.ffn_residual(x, self.ffn)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -123,12 +125,14 @@ class DecoderLayer(nn.Module):
         self.ffn = FeedForward(shape)
         self.ffn_residual = Residual(shape)
 
-    def forward(self, x_BTD: Tensor, position: Position, memory_BSD: Tensor, mask_BS: Tensor) -> Tensor:
+    def forward(
+        self, x: Tensor, position: Position, memory: Tensor, mask_BS: Tensor, src: Padded, tgt: Padded
+    ) -> Tensor:
         """All target positions at once (teacher forcing). The loss ignores padding, so it needs no mask of its own."""
-        k, v = self.src_attention.project(memory_BSD)
-        x_BTD = self.self_residual(x_BTD, lambda x: self.self_attention(x, position, None, causal=True))
-        x_BTD = self.src_residual(x_BTD, lambda x: self.src_attention(x, k, v, mask_BS))
-        return self.ffn_residual(x_BTD, self.ffn)
+        k, v = self.src_attention.project(memory, src)
+        x = self.self_residual(x, lambda x: self.self_attention(x, position, None, True, tgt))
+        x = self.src_residual(x, lambda x: self.src_attention(x, k, v, mask_BS, tgt))
+        return self.ffn_residual(x, self.ffn)
 
     def step(self, x_R1D: Tensor, position: Position, cache: LayerCache, at: int, mask_BS: Tensor) -> Tensor:
         """One target position of R = B * W rows, over what the cache holds of the earlier ones and of the source."""

@@ -23,9 +23,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt import runtime
-from nmt.model.attention import Attention, Linear, SelfAttention, SourceAttention
+from nmt.model.attention import PADDED, Attention, Linear, SelfAttention, SourceAttention
 from nmt.model.cache import DecoderState, LayerCache
 from nmt.model.layers import NORM_TYPES, NORMS, DecoderLayer, EncoderLayer, FeedForward, LayerShape
+from nmt.packing import Padded
 from nmt.model.position import Position, Sinusoidal
 
 PAD = 0
@@ -89,28 +90,32 @@ class Transformer(nn.Module):
             nn.init.xavier_uniform_(self.projection.weight)
 
     def forward(
-        self, src_BS: Tensor, tgt_in_BT: Tensor, src_kept_BS: Tensor | None = None, tgt_kept_BT: Tensor | None = None
+        self,
+        src_BS: Tensor,
+        tgt_in_BT: Tensor,
+        src_kept_BS: Tensor | None = None,
+        tgt_kept_BT: Tensor | None = None,
+        src: Padded = PADDED,
+        tgt: Padded = PADDED,
     ) -> Tensor:
         """States of the decoder for given target tokens, [B, T, D]; `logits` or an objective projects them.
 
-        Where a mask of tokens to keep is False, the token's embedding is zero.
+        Where a mask of tokens to keep is False, the token's embedding is zero. With `src` and `tgt` packed, padding
+        costs next to nothing, and the states are [N, D] in the rows of `tgt`.
         """
-        memory_BSD, mask_BS = self.encode(src_BS, src_kept_BS)
-        return self.decode(tgt_in_BT, memory_BSD, mask_BS, tgt_kept_BT)
-
-    def encode(self, src_BS: Tensor, kept_BS: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """-> states of the encoder [B, S, D] and the mask [B, S] of real tokens."""
-        mask_BS = src_BS != PAD
-        x_BSD = self._embed(self.src_embedding, self.src_position, src_BS, 0, kept_BS)
-        for layer in self.encoder:
-            x_BSD = layer(x_BSD, self.src_position, mask_BS)
-        return self.encoder_norm(x_BSD), mask_BS
-
-    def decode(self, tgt_in_BT: Tensor, memory_BSD: Tensor, mask_BS: Tensor, kept_BT: Tensor | None = None) -> Tensor:
-        x_BTD = self._embed(self.tgt_embedding, self.tgt_position, tgt_in_BT, 0, kept_BT)
+        memory, mask_BS = self.encode(src_BS, src_kept_BS, src)
+        x = self._embed(self.tgt_embedding, self.tgt_position, tgt_in_BT, 0, tgt_kept_BT, tgt)
         for layer in self.decoder:
-            x_BTD = layer(x_BTD, self.tgt_position, memory_BSD, mask_BS)
-        return self.decoder_norm(x_BTD)  # type: ignore[no-any-return]
+            x = layer(x, self.tgt_position, memory, mask_BS, src, tgt)
+        return self.decoder_norm(x)  # type: ignore[no-any-return]
+
+    def encode(self, src_BS: Tensor, kept_BS: Tensor | None = None, src: Padded = PADDED) -> tuple[Tensor, Tensor]:
+        """-> states of the encoder, [B, S, D] or packed, and the mask [B, S] of real tokens."""
+        mask_BS = src_BS != PAD
+        x = self._embed(self.src_embedding, self.src_position, src_BS, 0, kept_BS, src)
+        for layer in self.encoder:
+            x = layer(x, self.src_position, mask_BS, src)
+        return self.encoder_norm(x), mask_BS
 
     def logits(self, states: Tensor) -> Tensor:
         """[..., D] -> [..., V]."""
@@ -148,7 +153,13 @@ class Transformer(nn.Module):
         return self.logits(self.decoder_norm(x_R1D[:, 0])).float().log_softmax(-1)
 
     def _embed(
-        self, table: nn.Embedding, position: Position, ids_BT: Tensor, start: int, kept_BT: Tensor | None = None
+        self,
+        table: nn.Embedding,
+        position: Position,
+        ids_BT: Tensor,
+        start: int,
+        kept_BT: Tensor | None = None,
+        tokens: Padded = PADDED,
     ) -> Tensor:
         x_BTD = table(ids_BT) * math.sqrt(self.dim)
         if self.training and self.word_dropout:
@@ -156,8 +167,8 @@ class Transformer(nn.Module):
             kept_BT = drawn_BT if kept_BT is None else kept_BT & drawn_BT
         if kept_BT is not None:
             x_BTD = x_BTD * kept_BT[:, :, None]
-        x_BTD = position.embed(x_BTD, start).to(self.dtype)
-        return runtime.dropout(x_BTD, self.dropout if self.training else 0.0)
+        x = tokens.pack(position.embed(x_BTD, start).to(self.dtype))
+        return runtime.dropout(x, self.dropout if self.training else 0.0)
 
     if TYPE_CHECKING:
         __call__ = forward
