@@ -13,6 +13,7 @@ import torch
 
 from nmt.data import plan
 from nmt.data.batches import Batch, collate
+from nmt.packing import rows_for
 
 AHEAD = 4  # batches that are ready before they are asked for
 
@@ -65,8 +66,10 @@ class Ready:
 
     @property
     def padding(self) -> float:
-        """Share of the places that are padding, both sides together."""
-        return 1 - (sum(map(len, self.src)) + self.tokens) / (len(self.src) * sum(self.shape))
+        """Share of the rows that the model computes and nobody needs, both sides and all parts together."""
+        lengths = [np.fromiter(map(len, side), np.int64, len(side)) for side in (self.src, self.tgt)]
+        parts = [part for side in lengths for part in np.array_split(side, self.parts) if len(part)]
+        return 1 - float(sum(side.sum() for side in lengths)) / sum(rows_for(int(part.sum())) for part in parts)
 
     @property
     def next(self) -> Position:

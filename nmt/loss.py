@@ -68,10 +68,12 @@ class _TwoPasses:
         self.label_smoothing = label_smoothing
         self.chunk = _Compiled(pair_loss) if compiled else pair_loss
 
-    def compare(self, model: Transformer, batch: Batch, scale: float, *kept: Tensor) -> Sums:
+    def compare(
+        self, model: Transformer, batch: Batch, scale: float, kept: tuple[Tensor | None, Tensor | None] = (None, None)
+    ) -> Sums:
         """`kept` are masks of the source's and the target's tokens, those of the second pass below the first's."""
         src_BS, tgt_in_BT = batch.src_BS.repeat(2, 1), batch.tgt_in_BT.repeat(2, 1)
-        states_ND = model(src_BS, tgt_in_BT, *kept, src=batch.src.twice(), tgt=batch.tgt.twice())
+        states_ND = model(src_BS, tgt_in_BT, *kept, batch.src.twice(), batch.tgt.twice())
         streams = [states[: batch.tokens] for states in states_ND.chunk(2)]
         chunk = partial(self.chunk, weights=self.weights)
         weight_VD = model.projection.weight
@@ -101,11 +103,11 @@ class SimCut(_TwoPasses):
         self.rate = rate
 
     def __call__(self, model: Transformer, batch: Batch, scale: float) -> Sums:
-        kept = [
-            torch.cat([torch.ones_like(ids, dtype=torch.bool), torch.rand(ids.shape, device=ids.device) >= self.rate])
-            for ids in (batch.src_BS, batch.tgt_in_BT)
-        ]
-        return self.compare(model, batch, scale, *kept)
+        return self.compare(model, batch, scale, (self._kept(batch.src_BS), self._kept(batch.tgt_in_BT)))
+
+    def _kept(self, ids: Tensor) -> Tensor:
+        drawn = torch.rand(ids.shape, device=ids.device) >= self.rate
+        return torch.cat([torch.ones_like(drawn), drawn])
 
 
 def projection_loss(

@@ -17,6 +17,12 @@ from torch.autograd import Function
 MULTIPLE = 64  # of rows: few shapes, for which a CPU's kernels are made once
 
 
+def send(array: np.ndarray, device: torch.device) -> Tensor:
+    """To a device; to a GPU without waiting for it."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
 class Padded:
     """Sentences side by side, [B, T, D]: nothing to be done."""
 
@@ -29,9 +35,17 @@ class Padded:
         return x
 
 
+PADDED = Padded()
+
+
+def rows_for(tokens: int) -> int:
+    """Rows that so many real tokens are packed into, surplus included: one at least."""
+    return (tokens // MULTIPLE + 1) * MULTIPLE
+
+
 @dataclass(frozen=True)
 class Packed(Padded):
-    """Only real tokens, [N, D]. Surplus rows fill up N; no gradient reaches or leaves them."""
+    """Real tokens only, [N, D]. A few surplus rows fill up N; no gradient reaches or leaves them."""
 
     shape: tuple[int, int]  # B, T
     place_N: Tensor  # of the P places of a batch, the one where a row stands; a surplus row copies the first
@@ -43,15 +57,13 @@ class Packed(Padded):
         """For sentences of these lengths, padded on the right to `width`."""
         real_BT = np.arange(width)[None, :] < lengths[:, None]
         count = int(lengths.sum())
-        rows = (count // MULTIPLE + 1) * MULTIPLE
-        place = np.zeros(rows, np.int64)
-        place[:count] = np.flatnonzero(real_BT)
-        row = np.full(real_BT.size, count, np.int64)
-        row[place[:count]] = np.arange(count)
-        tensors = (torch.from_numpy(array) for array in (place, row, np.arange(count, rows)))
-        if device.type == "cuda":
-            tensors = (tensor.pin_memory() for tensor in tensors)
-        return cls((len(lengths), width), *(tensor.to(device, non_blocking=True) for tensor in tensors))
+        rows = rows_for(count)
+        place_N = np.zeros(rows, np.int64)
+        place_N[:count] = np.flatnonzero(real_BT)
+        row_P = np.full(real_BT.size, count, np.int64)
+        row_P[place_N[:count]] = np.arange(count)
+        surplus = np.arange(count, rows)
+        return cls((len(lengths), width), send(place_N, device), send(row_P, device), send(surplus, device))
 
     def twice(self) -> Packed:
         """For the same batch below itself."""
@@ -81,14 +93,14 @@ class _Pack(Function):
     @staticmethod
     def backward(ctx: Any, grad_ND: Tensor) -> tuple[Tensor, None]:
         packed: Packed = ctx.packed
-        return grad_ND.index_select(0, packed.row_P).unflatten(0, packed.shape), None  # that of surplus rows is 0
+        return grad_ND.index_select(0, packed.row_P).view(*packed.shape, -1), None  # that of surplus rows is 0
 
 
 class _Pad(Function):
     @staticmethod
     def forward(ctx: Any, x_ND: Tensor, packed: Packed) -> Tensor:
         ctx.packed = packed
-        return x_ND.index_select(0, packed.row_P).unflatten(0, packed.shape)
+        return x_ND.index_select(0, packed.row_P).view(*packed.shape, -1)
 
     @staticmethod
     def backward(ctx: Any, grad_BTD: Tensor) -> tuple[Tensor, None]:

@@ -30,6 +30,7 @@ from nmt.loss import OBJECTIVES, Objective
 from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
 from nmt.optim import OPTIMIZERS, SCHEDULES
+from nmt.packing import rows_for
 from nmt.progress import TrainingProgress
 from nmt.ranks import Ranks, join, leave, started
 from nmt.resume import Resumed, begun, go_back, resume, start_anew, take_over
@@ -532,13 +533,13 @@ class Trainer:
         """What an epoch is, judged by its first window."""
         specs, pairs = self.feed.specs(0, 0), self.sets.train.epoch(0)
         lengths = [pairs.lengths(spec.pairs) for spec in specs[:100]]
-        real = sum(int(src.sum() + tgt.sum()) for src, tgt in lengths)
-        places = sum(len(spec.pairs) * sum(spec.shape) for spec in specs[:100])
+        sums = [int(side.sum()) for sides in lengths for side in sides]
+        padding = 1 - sum(sums) / max(1, sum(map(rows_for, sums)))
         tokens = sum(int(tgt.sum()) for _, tgt in lengths) / max(1, len(lengths))
         operations = 6 * sum(p.numel() for p in self.model.parameters() if p.ndim == 2) * tokens
         return (
             f"{len(self.sets.train):,} pairs; an epoch has about {len(specs) * self.feed.windows(0):,} batches of "
-            f"{tokens:,.0f} target tokens, {1 - real / max(1, places):.1%} padding; "
+            f"{tokens:,.0f} target tokens, {padding:.1%} padding; "
             f"an update costs about {operations / 1e9:,.0f} GFLOP in {self.state.accumulate} micro-batches"
         )
 

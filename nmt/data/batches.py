@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.packing import Packed
+from nmt.packing import Packed, send
 
 PAD, BOS = 0, 2
 Ids = np.ndarray  # token ids of one sentence, ending in eos
@@ -24,7 +24,6 @@ class Batch:
     tgt: Packed
     targets_N: Tensor  # the real tokens of the target, eos included, row after row
     tokens: int
-    padding: float  # share of padded places, both sides together
 
     @property
     def real_N(self) -> Tensor:
@@ -38,21 +37,19 @@ def collate(src: list[Ids], tgt: list[Ids], shape: tuple[int, int], device: torc
     tgt_out_BT, tgt_lengths = _pad(tgt, shape[1])
     tgt_in_BT = np.empty_like(tgt_out_BT)
     tgt_in_BT[:, 0], tgt_in_BT[:, 1:] = BOS, tgt_out_BT[:, :-1]
-    places = src_BS.size + tgt_out_BT.size
     return Batch(
-        _send(src_BS, device),
-        _send(tgt_in_BT, device),
+        send(src_BS, device),
+        send(tgt_in_BT, device),
         Packed.of(src_lengths, src_BS.shape[1], device),
         Packed.of(tgt_lengths, tgt_in_BT.shape[1], device),
-        _send(np.concatenate(tgt).astype(np.int64), device),
+        send(np.concatenate(tgt).astype(np.int64), device),
         int(tgt_lengths.sum()),
-        1 - float(src_lengths.sum() + tgt_lengths.sum()) / places,
     )
 
 
 def pad_sources(src: list[Ids], device: torch.device) -> Tensor:
     """Shape: [B, S]."""
-    return _send(_pad(src, max(map(len, src)))[0], device)
+    return send(_pad(src, max(map(len, src)))[0], device)
 
 
 def _pad(rows: list[Ids], width: int) -> tuple[np.ndarray, np.ndarray]:
@@ -61,8 +58,3 @@ def _pad(rows: list[Ids], width: int) -> tuple[np.ndarray, np.ndarray]:
     padded = np.full((len(rows), width), PAD, np.int64)
     padded[np.arange(width)[None, :] < lengths[:, None]] = np.concatenate(rows)
     return padded, lengths
-
-
-def _send(array: np.ndarray, device: torch.device) -> Tensor:
-    tensor = torch.from_numpy(array)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

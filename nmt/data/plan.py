@@ -124,8 +124,8 @@ def plan_window(
         rows = rows_for(int(longest[order[start]]), batch_tokens)
         chosen = order[start : start + rows]
         start += len(chosen)
-        widths = (max(LEAST_WIDTH, int(rungs[chosen].max())) for rungs in (src_rung, tgt_rung))
-        batches.append(BatchSpec(members[chosen], tuple(widths)))
+        src_width, tgt_width = (max(LEAST_WIDTH, int(rungs[chosen].max())) for rungs in (src_rung, tgt_rung))
+        batches.append(BatchSpec(members[chosen], (src_width, tgt_width)))
     shuffled = np.random.default_rng([seed, epoch, index, 1]).permutation(len(batches))
     return [batches[i] for i in shuffled]
 

@@ -14,10 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt import runtime
-from nmt.packing import Padded
 from nmt.model.position import Position
-
-PADDED = Padded()
+from nmt.packing import PADDED, Padded
 
 
 def attend(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, mask: Tensor | None, causal: bool, rate: float) -> Tensor:

@@ -13,8 +13,8 @@ from torch.nn import functional as F
 from nmt import runtime
 from nmt.model.attention import Linear, SelfAttention, SourceAttention
 from nmt.model.cache import LayerCache
-from nmt.packing import Padded
 from nmt.model.position import Position
+from nmt.packing import Padded
 
 
 @dataclass(frozen=True)

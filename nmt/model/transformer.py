@@ -23,11 +23,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt import runtime
-from nmt.model.attention import PADDED, Attention, Linear, SelfAttention, SourceAttention
+from nmt.model.attention import Attention, Linear, SelfAttention, SourceAttention
 from nmt.model.cache import DecoderState, LayerCache
 from nmt.model.layers import NORM_TYPES, NORMS, DecoderLayer, EncoderLayer, FeedForward, LayerShape
-from nmt.packing import Padded
 from nmt.model.position import Position, Sinusoidal
+from nmt.packing import PADDED, Padded
 
 PAD = 0
 

@@ -43,7 +43,7 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
 
 
 def assert_close(run: Path, other: Path) -> None:
-    """The same weights and numbers, to rounding."""
+    """The same weights and numbers, to rounding; but what little is padded depends on the parts of a batch."""
     ours, theirs = weights(run), weights(other)
     assert ours.keys() == theirs.keys()
     for name, tensor in ours.items():
@@ -52,6 +52,8 @@ def assert_close(run: Path, other: Path) -> None:
     for row, expected in zip(rows(run), rows(other), strict=True):
         assert row.keys() == expected.keys()
         for key, value in expected.items():
+            if key == "padding":
+                continue
             assert row[key] == (pytest.approx(value, rel=1e-5, abs=1e-5) if isinstance(value, float) else value), key
 
 

@@ -16,6 +16,7 @@ from nmt.config import Model
 from nmt.data.batches import Batch, collate
 from nmt.loss import CrossEntropy, RDrop, SimCut
 from nmt.model.transformer import Transformer
+from nmt.packing import Packed
 from nmt.run import Run
 
 CPU, VOCAB, UNK = torch.device("cpu"), 30, 1
@@ -56,10 +57,11 @@ class Spy:
         self.masks: list[tuple[Tensor, Tensor]] = []
         self.states: list[Tensor] = []
 
-    def __call__(self, src: Tensor, tgt: Tensor, *masks: Tensor) -> Tensor:
-        self.masks += [masks] if masks else []  # type: ignore[list-item]
-        self.states.append(self.model(src, tgt, *masks))
-        return self.states[-1]
+    def __call__(self, src: Tensor, tgt: Tensor, src_kept: Tensor, tgt_kept: Tensor, *packed: Packed) -> Tensor:
+        self.masks += [(src_kept, tgt_kept)]
+        states = self.model(src, tgt, src_kept, tgt_kept, *packed)
+        self.states.append(packed[1].pad(states))
+        return states
 
     def passes(self) -> tuple[Tensor, Tensor]:
         """The states of the first and of the second pass over the batch."""

@@ -16,4 +16,3 @@ def test_collate_shifts_pads_and_counts() -> None:
     assert batch.targets_N.tolist() == [8, 9, 3, 3]
     assert batch.real_N.tolist() == [0, 1, 2, 4]
     assert batch.tokens == 4
-    assert batch.padding == 1 - (5 + 4) / 16
