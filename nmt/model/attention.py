@@ -32,18 +32,20 @@ def attend_plainly(
     q_BHTK: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, mask: Tensor | None, causal: bool, rate: float
 ) -> tuple[Tensor, Tensor]:
     """The same as `attend`, step by step; also returns the weights [B, H, T, S] as they are before dropout."""
-    scores_BHTS = (q_BHTK / math.sqrt(q_BHTK.shape[-1])) @ k_BHSK.transpose(-1, -2)
-    if mask is not None and mask.dtype != torch.bool:
-        scores_BHTS = scores_BHTS + mask
-    elif mask is not None:
-        # -inf and no small finite number: a masked key gets a weight of exactly zero.
-        scores_BHTS.masked_fill_(~mask, -math.inf)
-    if causal:
-        scores_BHTS.masked_fill_(~causal_mask(scores_BHTS), -math.inf)
     # In fp32 also where the rest is in bf16: on a CPU that is several times as fast.
-    exact = torch.promote_types(scores_BHTS.dtype, torch.float32)
-    weights_BHTS = scores_BHTS.softmax(-1, dtype=exact).to(v_BHSK.dtype)
+    exact = torch.promote_types(q_BHTK.dtype, torch.float32)
+    scores_BHTS = (q_BHTK @ k_BHSK.transpose(-1, -2)).to(exact).mul_(q_BHTK.shape[-1] ** -0.5)
+    if mask is not None:
+        scores_BHTS.add_(_forbidding(mask, exact) if mask.dtype == torch.bool else mask)
+    if causal:
+        scores_BHTS.add_(_forbidding(causal_mask(scores_BHTS), exact))
+    weights_BHTS = scores_BHTS.softmax(-1).to(v_BHSK.dtype)
     return runtime.dropout(weights_BHTS, rate) @ v_BHSK, weights_BHTS
+
+
+def _forbidding(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """0 where the mask is True, elsewhere -inf and no small finite number: a masked key weighs exactly nothing."""
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -math.inf)
 
 
 def causal_mask(scores_BHTS: Tensor) -> Tensor:
