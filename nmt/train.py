@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import torch
@@ -26,15 +26,15 @@ from nmt.data import filters, plan
 from nmt.errors import NmtError
 from nmt.feed import Ahead, Feed, Pairs, Position, Ready
 from nmt.files import write_file
+from nmt.journal import Journal
 from nmt.loss import OBJECTIVES, Objective
 from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
 from nmt.optim import OPTIMIZERS, SCHEDULES
 from nmt.packing import rows_for
-from nmt.progress import TrainingProgress
 from nmt.ranks import Ranks, join, leave, started
 from nmt.resume import Resumed, begun, go_back, resume, start_anew, take_over
-from nmt.run import Record, Run, cut, size
+from nmt.run import Run
 from nmt.signals import Signals, Stop
 from nmt.strict_yaml import dump
 from nmt.tokenizer import Tokenizer
@@ -89,9 +89,7 @@ class Trainer:
         self.optimizer: optim.Optimizer = build(OPTIMIZERS, settings.optimizer, named)
         self.schedule: optim.Schedule = build(SCHEDULES, settings.schedule, settings.steps)
         self.started = time.monotonic()
-        self.progress = TrainingProgress(self.paths.log if self.ranks.first else None)
-        self.record = Record(self.paths.metrics)
-        self.board = _board(self.paths.directory / "tensorboard") if settings.tensorboard and self.ranks.first else None
+        self.journal = Journal(self.paths, self.ranks.first, settings.tensorboard)
         self.resumed = Resumed(self.model, self.optimizer, optim.averages(self.model, settings.ema))
         if settings.init_from and not begun(self.paths):
             take_over(self.model, config, checkpoint.find(settings.init_from))
@@ -129,9 +127,7 @@ class Trainer:
 
     def close(self) -> None:
         self.ahead.close()
-        self.progress.close()
-        if self.board is not None:
-            self.board.close()
+        self.journal.close()
 
     def _validation(self) -> Validation:
         config = self.config
@@ -145,7 +141,7 @@ class Trainer:
             config.tgt_lang,
             self.runtime,
             self.paths,
-            self.progress.line,
+            self.journal.line,
             self.ranks,
         )
 
@@ -183,7 +179,7 @@ class Trainer:
     def run(self) -> int:
         state, settings = self.state, self.settings
         if self._finished() and state.finished:
-            self.progress.line(f"nothing to do: the run is complete at step {state.step} ({self._limit_reached()})")
+            self.journal.line(f"nothing to do: the run is complete at step {state.step} ({self._limit_reached()})")
             return 0
         state.finished = False  # a complete run goes on when its limit was raised
         if self.ranks.first:
@@ -208,7 +204,7 @@ class Trainer:
             if self.saved != self.state.step:
                 self.save()
             name = signal.Signals(self.stopping).name
-            self.progress.line(
+            self.journal.line(
                 f"stopped by {name} at step {self.state.step}; everything is saved, the same command goes on"
             )
             return 128 + self.stopping
@@ -242,7 +238,7 @@ class Trainer:
     def _say_done(self) -> None:
         best = checkpoint.by_score(checkpoint.complete(self.paths))[0]
         score = "" if best.score is None else f" ({self.settings.metric} {abs(best.score):.2f})"
-        self.progress.line(
+        self.journal.line(
             f"done at step {self.state.step} ({self._limit_reached()}) after {self._clock() / 60:.1f} minutes; "
             f"best is {best.directory}{score}"
         )
@@ -282,14 +278,14 @@ class Trainer:
         factor = state.rate_factor * self.schedule(state.step, self.passed)
         outcome = self.updater(ready, self.config.seed, state.step, factor, settings.clip_norm, state.accumulate or 1)
         if outcome.accumulate != state.accumulate:
-            self.progress.line(
+            self.journal.line(
                 f"memory did not suffice: from step {state.step} on {outcome.accumulate} micro-batches an update"
             )
             state.accumulate = outcome.accumulate
             self.ahead.close()
             self.ahead = self.feed.ahead(ready.next, outcome.accumulate)
         for pair in outcome.too_long:
-            self.progress.line(f"warning: left out, since it alone fills the memory: {self.sets.train.where(pair)}")
+            self.journal.line(f"warning: left out, since it alone fills the memory: {self.sets.train.where(pair)}")
         sums = state.since_log
         for key, value in (("steps", 1), ("tokens", ready.tokens), ("padding", ready.padding)):
             sums[key] = sums.get(key, 0) + value
@@ -319,7 +315,7 @@ class Trainer:
     def _name(self, step: int, pairs: np.ndarray) -> None:
         places = ", ".join(self.sets.train.where(int(pair)) for pair in pairs[:3])
         more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
-        self.progress.line(f"update {step} skipped: its gradient is not finite; its pairs: {places}{more}")
+        self.journal.line(f"update {step} skipped: its gradient is not finite; its pairs: {places}{more}")
 
     def _sound(self) -> bool:
         """Whether the weights are numbers, and so may be kept. If not, the run goes back."""
@@ -344,7 +340,7 @@ class Trainer:
         state.seconds = before.seconds
         state.setbacks, state.rate_factor = before.setbacks + 1, before.rate_factor * SLOWER
         state.left_out, state.accumulate, state.faults_in_row = before.left_out, before.accumulate, 0
-        self.progress.line(
+        self.journal.line(
             f"{what}: going back from step {before.step} to step {state.step}, "
             f"with {state.rate_factor:g} times the learning rate and without those batches"
         )
@@ -375,46 +371,11 @@ class Trainer:
 
     def log(self) -> None:
         sums, state = self._collect(), self.state
-        tokens, steps, seconds = sums["tokens"], sums["steps"], sums["seconds"]
-        used = sums["used"] or math.nan  # tokens; none where all updates were skipped
-        loss, nll, norm = sums["loss"] / used, sums["nll"] / used, sums["norm"] / max(1.0, steps - sums["skipped"])
         memory = max(self.ranks.most(runtime.peak_memory(self.runtime.device)))
-        self._write_down(
-            "train",
-            step=state.step,
-            epoch=round(state.epochs, 4),
-            loss=loss if sums["used"] else None,
-            nll=nll if sums["used"] else None,
-            ppl=math.exp(min(nll, 100)) if sums["used"] else None,
-            lr=sums["lr"],
-            grad_norm=norm,
-            target_tokens_per_second=tokens / seconds,
-            padding=sums["padding"] / steps,
-            skipped=int(sums["skipped"]),
-            seconds=round(self._clock(), 1),
-            memory_gb=round(memory / 1e9, 2),
-        )
-        left = self._clock() * (1 / self.passed - 1) if self.passed else 0.0
-        self.progress.line(
-            f"step {state.step}  epoch {state.epochs:.2f}  loss {loss:.3f}  ppl {math.exp(min(nll, 100)):.2f}  "
-            f"norm {norm:.2f}  lr {sums['lr']:.2e}  {tokens / seconds:,.0f} target tokens/s  "
-            f"{memory / 1e9:.1f} GB  {left / 60:.0f} min left"
-        )
-        self.progress.at(
-            self.passed, f"step {state.step} loss {loss:.3f} {tokens / seconds:,.0f} tok/s lr {sums['lr']:.1e}"
-        )
+        self.journal.updates(state.step, state.epochs, sums, self._clock(), self.passed, memory)
         state.since_log = {}
         self.updater.totals.zero_()
         self._look_back()
-
-    def _write_down(self, kind: str, **values: Any) -> None:
-        """A row of metrics.jsonl, and of TensorBoard."""
-        if self.ranks.first:
-            self.record.append(kind, **values)
-        if self.board is not None:
-            for key, value in values.items():
-                if isinstance(value, (int, float)) and key != "step":
-                    self.board.add_scalar(f"{kind}/{key}", value, values["step"])
 
     # --- validation ---
 
@@ -455,18 +416,13 @@ class Trainer:
 
     def _measure(self, model: Transformer, averaged: int = 0) -> Rank | None:
         """Scores a model on the validation sets; broken off by a signal, it leaves no trace in the logs."""
-        before = size(self.paths.metrics), size(self.paths.log)
-        try:
-            # Of several processes none may leave alone: the others would wait for its translations.
-            with self.signals.breaking_off() if self.ranks.world == 1 else contextlib.nullcontext():
-                rows, score = self.validation.score(model, self.state.step, averaged)
-                for row in rows:
-                    self._write_down("valid", **row)
-                return score
-        except Stop:
-            cut(self.paths.metrics, before[0])
-            cut(self.paths.log, before[1])
-            raise
+        # Of several processes none may leave alone: the others would wait for its translations.
+        alone = self.signals.breaking_off() if self.ranks.world == 1 else contextlib.nullcontext()
+        with self.journal.whole_or_nothing(), alone:
+            rows, score = self.validation.score(model, self.state.step, averaged)
+            for row in rows:
+                self.journal.numbers("valid", **row)
+        return score
 
     # --- saving ---
 
@@ -474,7 +430,7 @@ class Trainer:
         if not self._sound():
             return
         self._collect()
-        self.state.metrics_bytes, self.state.log_bytes = size(self.paths.metrics), size(self.paths.log)
+        self.state.metrics_bytes, self.state.log_bytes = self.journal.sizes()
         self.state.loss_scale, self.state.finite_in_row = self.updater.scale, self.updater.finite_in_row
         if score is None and self.state.validated == self.state.step:
             score = self.validation.recorded(self.state.step)
@@ -514,19 +470,19 @@ class Trainer:
         count = sum(p.numel() for p in self.model.parameters())
         where, state = self.runtime, self.state
         if state.step:
-            self.progress.line(f"going on from step {state.step}")
+            self.journal.line(f"going on from step {state.step}")
             for difference in self.differences:
-                self.progress.line(f"not the same as before the stop: {difference}")
+                self.journal.line(f"not the same as before the stop: {difference}")
         else:
             processes = f"{self.ranks.world} processes, each " if self.ranks.world > 1 else ""
-            self.progress.line(
+            self.journal.line(
                 f"{count:,} parameters on {processes}{where.device} in {where.precision}, {where.threads} CPU threads"
             )
-            self.progress.line(self._batches())
+            self.journal.line(self._batches())
         if self.settings.minutes:
-            self.progress.line("the limit is in minutes, so that the run cannot be reproduced exactly")
+            self.journal.line("the limit is in minutes, so that the run cannot be reproduced exactly")
         if not self.sets.valid:
-            self.progress.line("warning: no validation set; the last checkpoint counts as the best")
+            self.journal.line("warning: no validation set; the last checkpoint counts as the best")
         self.validation.check()
 
     def _batches(self) -> str:
@@ -542,14 +498,6 @@ class Trainer:
             f"{tokens:,.0f} target tokens, {padding:.1%} padding; "
             f"an update costs about {operations / 1e9:,.0f} GFLOP in {self.state.accumulate} micro-batches"
         )
-
-
-def _board(directory: Path) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise NmtError("train.tensorboard needs the package tensorboard: pip install 'nmt[tensorboard]'") from None
-    return SummaryWriter(str(directory))
 
 
 def train(config: Config, fresh: bool) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -42,6 +42,18 @@ def _options(
     pass
 
 
+USAGE_ERROR: Any = typer.BadParameter.__base__  # of all that is wrong with a command line; typer does not export it
+
+
+def _wrong_usage(error: Any) -> int:
+    """One line, where typer prints three; help, where no command was given."""
+    message = error.format_message()
+    if "\n" not in message:
+        message = f"error: {message.rstrip('.')}; see {error.ctx.command_path if error.ctx else 'nmt'} --help"
+    print(message, file=sys.stderr)
+    return 2
+
+
 def _terminate(number: int, _: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
 
@@ -53,7 +65,9 @@ def main() -> None:
     for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
         stream.reconfigure(encoding="utf-8", errors=errors)  # type: ignore[union-attr]
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
+    except USAGE_ERROR as error:
+        sys.exit(_wrong_usage(error))
     except NmtError as error:
         for line in str(error).split("\n"):
             print(f"error: {line}", file=sys.stderr)

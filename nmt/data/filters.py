@@ -70,6 +70,7 @@ class Characters:
     """Drops pairs with a side of fewer than `min` or more than `max` characters."""
 
     def __init__(self, *, min: Count = 1, max: Count = 5_000) -> None:
+        _check_order("characters", "min", min, "max", max)
         self.min, self.max = min, max
 
     def reasons(self, src: list[str], tgt: list[str]) -> list[str | None]:
@@ -198,6 +199,11 @@ class Regex(PairFilter):
         return None
 
 
+def _check_order(name: str, low: str, least: int, high: str, most: int) -> None:
+    if least > most:
+        raise ConfigError(f"data.filters.{name}: {low} ({least}) is more than {high} ({most}), which drops every pair")
+
+
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
@@ -260,6 +266,7 @@ class Length:
     """Drops pairs with a side of fewer than `min_tokens` or more than `max_tokens` pieces, end of sentence counted."""
 
     def __init__(self, *, max_tokens: Count = 250, min_tokens: Count = 1) -> None:
+        _check_order("length", "min_tokens", min_tokens, "max_tokens", max_tokens)
         self.min_tokens, self.max_tokens = min_tokens, max_tokens
         least = f", at least {min_tokens}" if min_tokens > 1 else ""
         self.reason = f"too long (limit {max_tokens} pieces{least})"

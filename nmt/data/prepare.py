@@ -162,6 +162,9 @@ def open_prepared(run: Run) -> Prepared:
         raise DataError(f"{run.prepared / MANIFEST}: its content is not what was written (wrong checksum); {REDO}")
     if manifest["format"] != FORMAT:
         raise DataError(f"{run.prepared}: was prepared by another version of nmt; {REDO}")
+    for name in manifest["checksums"]:
+        if not (run.prepared / name).exists():
+            raise DataError(f"{run.prepared / name}: is missing; {REDO}")
     return Prepared(run.prepared, manifest)
 
 

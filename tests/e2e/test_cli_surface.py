@@ -79,10 +79,14 @@ def test_version() -> None:
     "arguments",
     ["trian", "train", "train --nonsense", "translate m --beam x", "translate m --beam 0"],
 )
-def test_a_wrong_command_line_ends_with_2_and_an_empty_stdout(arguments: str) -> None:
+def test_a_wrong_command_line_ends_with_2_one_line_and_an_empty_stdout(arguments: str) -> None:
     """Case 62."""
     code, out, slow = probe(*arguments.split())
     assert (code, out, slow) == (2, "", [])
+    done = subprocess.run([sys.executable, "-m", "nmt", *arguments.split()], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ") and line.endswith(" --help")
 
 
 def test_a_bug_of_ours_ends_with_1_and_its_traceback() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,18 @@ def test_regular_expressions_are_looked_for_on_the_sides_that_they_are_given_for
     assert reasons(filter, ("XXX", "a"), ("a", "b XXX")) == [None, r"matches \bXXX\b"]
     assert reasons(filter, ("http://a", "b"), ("a", "© b")) == ["matches http", "matches ©"]
     assert reason(Regex(), "anything", "at all") is None
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: Characters(min=9, max=5), r"characters: min \(9\) is more than max \(5\)"),
+        (lambda: Length(min_tokens=9, max_tokens=5), r"length: min_tokens \(9\) is more than max_tokens \(5\)"),
+    ],
+)
+def test_limits_that_drop_every_pair_are_refused(make: Callable[[], object], what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        make()
 
 
 def test_a_broken_regular_expression_is_one_error() -> None:
