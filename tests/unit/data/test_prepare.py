@@ -1049,3 +1049,10 @@ def test_a_damaged_tokenizer_is_named_with_what_to_do(place: Place) -> None:
     (prepared.directory / "tokenizer.model").write_bytes(b"no model")
     with pytest.raises(DataError, match="its tokenizer is missing or damaged; redo it"):
         prepared.tokenizer()
+
+
+def test_a_store_that_is_gone_is_not_called_prepared(place: Place) -> None:
+    place.prepare()
+    (place.run.prepared / "train.arrow").unlink()
+    with pytest.raises(DataError, match=r"train\.arrow: is missing; redo it"):
+        place.prepare()
