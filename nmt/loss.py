@@ -172,11 +172,10 @@ class _ProjectionLoss(Function):
             if grad_weight is not None:
                 for index, (grad_states, states) in enumerate(zip(grad_streams, streams, strict=True)):
                     matrix, factor, term = gradients[3 * index : 3 * index + 3]
-                    into, outof = grad_states[part], states[part]
-                    torch.mm(matrix, weight, out=into)
-                    into.copy_(into * factor[:, None] + term[:, None] * sum_of_weight)
-                    grad_weight += matrix.T @ (outof * factor[:, None]).to(dtype)
-                    grad_weight[:pieces] += term @ outof.to(exact)
+                    product = matrix @ weight
+                    grad_states[part] = product * factor[:, None] + term[:, None] * sum_of_weight
+                    grad_weight += matrix.T @ (states[part] * factor[:, None]).to(dtype)
+                    grad_weight[:pieces] += term @ states[part].to(exact)
         if grad_weight is not None:
             ctx.save_for_backward(grad_weight[:pieces], *(grad_states[:count] for grad_states in grad_streams))
         ctx.mark_non_differentiable(nll)

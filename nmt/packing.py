@@ -14,13 +14,9 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from nmt.runtime import send
+
 MULTIPLE = 64  # of rows: few shapes, for which a CPU's kernels are made once
-
-
-def send(array: np.ndarray, device: torch.device) -> Tensor:
-    """To a device; to a GPU without waiting for it."""
-    tensor = torch.from_numpy(array)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 class Padded:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -142,6 +143,12 @@ def dropout(x: Tensor, rate: float) -> Tensor:
     words = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
     kept = words.view(torch.uint8)[:count].view(x.shape).to(x.dtype).ge_(threshold)
     return x * kept.mul_(256 / (256 - threshold))
+
+
+def send(array: np.ndarray, device: torch.device) -> Tensor:
+    """To a device; to a GPU without waiting for it."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def prefers_plain_attention(x: Tensor) -> bool:

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.packing import Packed, send
+from nmt.packing import Packed
+from nmt.runtime import send
 
 PAD, BOS = 0, 2
 Ids = np.ndarray  # token ids of one sentence, ending in eos
@@ -20,15 +21,10 @@ class Batch:
 
     src_BS: Tensor
     tgt_in_BT: Tensor
-    src: Packed
+    src: Packed  # where the tokens of each side stand in these
     tgt: Packed
     targets_N: Tensor  # the real tokens of the target, eos included, row after row
     tokens: int
-
-    @property
-    def real_N(self) -> Tensor:
-        """Where the real target tokens stand in the flattened [B, T]."""
-        return self.tgt.place_N[: self.tokens]
 
 
 def collate(src: list[Ids], tgt: list[Ids], shape: tuple[int, int], device: torch.device) -> Batch:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tiny_models import CPU, SIZES, batch, model_of
 from torch import nn
 from torch.nn import functional as F
 
@@ -19,21 +20,6 @@ from nmt.data.batches import Batch, collate
 from nmt.loss import OBJECTIVES
 from nmt.model.transformer import Transformer
 from nmt.optim import OPTIMIZERS, SCHEDULES, Optimizer
-
-CPU, VOCAB = torch.device("cpu"), 30
-SIZES = {"dim": 16, "heads": 2, "ffn_dim": 32, "encoder_layers": 1, "decoder_layers": 2, "dropout": 0.0}
-
-
-def model_of(**settings: typing.Any) -> Transformer:
-    torch.manual_seed(1)
-    return checkpoint.build_model(Model(**{**SIZES, **settings}), VOCAB, VOCAB).eval()
-
-
-def batch(rows: int = 4, seed: int = 0) -> Batch:
-    rng = np.random.default_rng(seed)
-    sides = [[np.append(rng.integers(4, VOCAB, rng.integers(1, 9)), 3) for _ in range(rows)] for _ in range(2)]
-    return collate(*sides, (10, 10), CPU)
-
 
 # --- objectives ---
 
@@ -71,7 +57,7 @@ def test_an_objective_reports_the_plain_likelihood_beside_its_loss(name: str):
     """Not smoothed, of the model as it is; and the factor given scales the loss alone."""
     objective = build(OBJECTIVES, Choice(name, DRAWS_NOTHING.get(name, {})), 0.1, False)
     model, pairs = model_of(), batch()
-    logits = model.logits(model(pairs.src_BS, pairs.tgt_in_BT)).flatten(0, 1)[pairs.real_N]
+    logits = model.logits(model(pairs.src_BS, pairs.tgt_in_BT)).flatten(0, 1)[pairs.tgt.place_N[: pairs.tokens]]
     expected = F.cross_entropy(logits, pairs.targets_N, reduction="sum").item()
     once, thrice = (objective(model, pairs, scale) for scale in (0.1, 0.3))
     assert once.nll.item() == pytest.approx(expected, rel=1e-5)
@@ -103,7 +89,7 @@ def test_an_objective_adds_up_over_micro_batches(name: str):
 
 def _targets(pairs: Batch) -> list[np.ndarray]:
     """The targets of a batch, row by row."""
-    rows = pairs.real_N // pairs.tgt_in_BT.shape[1]
+    rows = pairs.tgt.place_N[: pairs.tokens] // pairs.tgt_in_BT.shape[1]
     return [pairs.targets_N[rows == i].numpy() for i in range(len(pairs.tgt_in_BT))]
 
 

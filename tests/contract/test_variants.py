@@ -9,37 +9,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tiny_models import CPU, SIZES, VOCAB, batch, model_of
 
 from nmt import checkpoint, runtime
 from nmt.choice import Choice, build, options_of
 from nmt.config import Model, Train
-from nmt.data.batches import Batch, collate, pad_sources
+from nmt.data.batches import pad_sources
 from nmt.errors import ConfigError
 from nmt.loss import OBJECTIVES
 from nmt.metrics import LOWER_IS_BETTER, METRICS
 from nmt.model.layers import NORMS
 from nmt.model.position import POSITIONS
-from nmt.model.transformer import Transformer
 from nmt.search import EOS, SEARCHES
 from nmt.tokenizer import TOKENIZERS
 from nmt.translate import Translator
 from nmt.variants import TABLES, load
 
-CPU, VOCAB = torch.device("cpu"), 30
 DEMO = str(Path(__file__).parent.parent.parent / "configs" / "demo.yaml")
-SIZES = {"dim": 16, "heads": 2, "ffn_dim": 32, "encoder_layers": 1, "decoder_layers": 2, "dropout": 0.0}
 ACTIVATIONS = typing.get_args(typing.get_type_hints(Model)["activation"])
-
-
-def model_of(**settings: typing.Any) -> Transformer:
-    torch.manual_seed(1)
-    return checkpoint.build_model(Model(**{**SIZES, **settings}), VOCAB, VOCAB).eval()
-
-
-def batch(rows: int = 4, seed: int = 0) -> Batch:
-    rng = np.random.default_rng(seed)
-    sides = [[np.append(rng.integers(4, VOCAB, rng.integers(1, 9)), 3) for _ in range(rows)] for _ in range(2)]
-    return collate(*sides, (10, 10), CPU)
 
 
 NEEDED = {"ready": {"src"}}  # options for which there can be no default

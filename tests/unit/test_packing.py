@@ -90,7 +90,7 @@ def test_a_model_packed_is_the_model_padded(position: str, norm_first: bool, tie
         model.logits(states).log_softmax(-1).gather(1, batch.targets_N[:, None]).sum().backward()
         return [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
-    padded = model(batch.src_BS, batch.tgt_in_BT).flatten(0, 1)[batch.real_N]
+    padded = model(batch.src_BS, batch.tgt_in_BT).flatten(0, 1)[batch.tgt.place_N[: batch.tokens]]
     states = model(batch.src_BS, batch.tgt_in_BT, src=batch.src, tgt=batch.tgt)[: batch.tokens]
     torch.testing.assert_close(states, padded)
     torch.testing.assert_close(gradients(states), gradients(padded))

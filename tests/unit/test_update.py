@@ -80,7 +80,7 @@ def test_the_gradient_is_that_of_the_mean_loss_of_a_token():
     model, one = make_model(), updater(make_model())
     found = moved(one, 4)
     micro = one.feed.split(batch(), 1).mine[0]
-    states = model(micro.src_BS, micro.tgt_in_BT).flatten(0, 1)[micro.real_N]
+    states = model(micro.src_BS, micro.tgt_in_BT).flatten(0, 1)[micro.tgt.place_N[: micro.tokens]]
     loss = torch.nn.functional.cross_entropy(model.logits(states), micro.targets_N, label_smoothing=0.1)
     loss.backward()
     torch.testing.assert_close(-found, torch.cat([p.grad.flatten() for p in model.parameters()]), rtol=0, atol=1e-6)

@@ -14,5 +14,5 @@ def test_collate_shifts_pads_and_counts() -> None:
     assert batch.src_BS.tolist() == [[5, 3, 0, 0], [6, 7, 3, 0]]
     assert batch.tgt_in_BT.tolist() == [[2, 8, 9, 3], [2, 3, 0, 0]]
     assert batch.targets_N.tolist() == [8, 9, 3, 3]
-    assert batch.real_N.tolist() == [0, 1, 2, 4]
+    assert batch.tgt.place_N[: batch.tokens].tolist() == [0, 1, 2, 4]
     assert batch.tokens == 4

@@ -151,9 +151,9 @@ def test_numbers_count_from_so_many_digits_on() -> None:
 
 
 def test_regular_expressions_are_looked_for_on_the_sides_that_they_are_given_for() -> None:
-    filter = Regex(src=["^Click"], tgt=[r"\bXXX\b"], any=["http", "©"])
+    filter = Regex(src=["^Click"], tgt=[r"\bQQQ\b"], any=["http", "©"])
     assert reasons(filter, ("Click here", "Hier"), ("Hier Click", "Click")) == ["matches ^Click", None]
-    assert reasons(filter, ("XXX", "a"), ("a", "b XXX")) == [None, r"matches \bXXX\b"]
+    assert reasons(filter, ("QQQ", "a"), ("a", "b QQQ")) == [None, r"matches \bQQQ\b"]
     assert reasons(filter, ("http://a", "b"), ("a", "© b")) == ["matches http", "matches ©"]
     assert reason(Regex(), "anything", "at all") is None
 
