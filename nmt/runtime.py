@@ -15,11 +15,12 @@ import re
 import resource
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import Function
 from torch.nn import functional as F
 
 from nmt.errors import DeviceError, NmtError
@@ -139,10 +140,47 @@ def dropout(x: Tensor, rate: float) -> Tensor:
     if x.device.type != "cpu":
         return F.dropout(x, rate)
     threshold = min(255, max(1, round(rate * 256)))
-    count = x.numel()
-    words = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-    kept = words.view(torch.uint8)[:count].view(x.shape).to(x.dtype).ge_(threshold)
-    return x * kept.mul_(256 / (256 - threshold))
+    words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+    return _Dropout.apply(x, words.view(torch.uint8)[: x.numel()].view(x.shape), threshold)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _Dropout(Function):
+    """Remembers the bytes, half as long as the factors that they become, which are computed twice."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, drawn: Tensor, threshold: int) -> Tensor:
+        ctx.save_for_backward(drawn)
+        ctx.threshold = threshold
+        return _factors(drawn, threshold, x.dtype).mul_(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (drawn,) = ctx.saved_tensors
+        return _factors(drawn, ctx.threshold, grad.dtype).mul_(grad), None, None
+
+
+def _factors(drawn: Tensor, threshold: int, dtype: torch.dtype) -> Tensor:
+    return drawn.to(dtype).ge_(threshold).mul_(256 / (256 - threshold))
+
+
+def softmax(scores: Tensor, dtype: torch.dtype) -> Tensor:
+    """Over the last dimension, computed in the precision of the scores, and remembered in that of the result."""
+    return _Softmax.apply(scores, dtype)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _Softmax(Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, dtype: torch.dtype) -> Tensor:
+        weights = scores.softmax(-1).to(dtype)
+        ctx.save_for_backward(weights)
+        ctx.exact = scores.dtype
+        return weights
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (weights,) = ctx.saved_tensors
+        exact: torch.dtype = ctx.exact
+        return torch._softmax_backward_data(grad.to(exact), weights.to(exact), -1, exact), None
 
 
 def send(array: np.ndarray, device: torch.device) -> Tensor:

@@ -39,7 +39,7 @@ def attend_plainly(
         scores_BHTS.add_(_forbidding(mask, exact) if mask.dtype == torch.bool else mask)
     if causal:
         scores_BHTS.add_(_forbidding(causal_mask(scores_BHTS), exact))
-    weights_BHTS = scores_BHTS.softmax(-1).to(v_BHSK.dtype)
+    weights_BHTS = runtime.softmax(scores_BHTS, v_BHSK.dtype)
     return runtime.dropout(weights_BHTS, rate) @ v_BHSK, weights_BHTS
 
 

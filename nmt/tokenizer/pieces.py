@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import sentencepiece
@@ -75,11 +75,9 @@ class Side:
 
     def kind(self) -> str:
         """unigram, bpe, word or char."""
-        from sentencepiece import sentencepiece_model_pb2
+        from nmt.tokenizer import schema  # protobuf takes long to load
 
-        schema: Any = sentencepiece_model_pb2  # made by a generator, without types
-        spec = schema.ModelProto.FromString(self.model).trainer_spec
-        return str(spec.ModelType.Name(spec.model_type)).lower()
+        return schema.KINDS[schema.Model.FromString(self.model).trainer_spec.model_type]
 
     def bytewise(self) -> np.ndarray:
         """For each id whether it is a byte, for characters without a piece. Shape: [V]."""

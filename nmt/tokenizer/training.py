@@ -241,20 +241,20 @@ def _read(file: Path) -> bytes:
 def _with_our_ids(model: bytes) -> bytes:
     """The same model with pad, unk, bos and eos at 0, 1, 2, 3. Raises ValueError if it is no sentencepiece model."""
     from google.protobuf.message import DecodeError
-    from sentencepiece import sentencepiece_model_pb2
 
-    schema: Any = sentencepiece_model_pb2  # made by a generator, without types
-    proto = schema.ModelProto()
+    from nmt.tokenizer import schema  # protobuf takes long to load
+
+    proto = schema.Model()
     try:
         proto.ParseFromString(model)
     except DecodeError:
         raise ValueError("is not a sentencepiece model") from None
-    unknown = [piece for piece in proto.pieces if piece.type == piece.UNKNOWN]
+    unknown = [piece for piece in proto.pieces if piece.type == schema.UNKNOWN]
     if len(unknown) != 1:
         raise ValueError("is not a sentencepiece model: it has no piece for the unknown")
     spec = proto.trainer_spec
     ids = (spec.pad_id, spec.unk_id, spec.bos_id, spec.eos_id)
-    if ids == (PAD, UNK, BOS, EOS) and proto.pieces[UNK].type == unknown[0].UNKNOWN:
+    if ids == (PAD, UNK, BOS, EOS) and proto.pieces[UNK].type == schema.UNKNOWN:
         return model
     spec.pad_id, spec.unk_id, spec.bos_id, spec.eos_id = PAD, UNK, BOS, EOS
     spec.pad_piece, spec.bos_piece, spec.eos_piece = "<pad>", "<s>", "</s>"
@@ -263,7 +263,7 @@ def _with_our_ids(model: bytes) -> bytes:
     rest = [piece for piece in proto.pieces if piece.piece not in special]
     pieces = []
     for name, piece in special.items():
-        kept = schema.ModelProto.SentencePiece(piece=name, score=0.0, type=schema.ModelProto.SentencePiece.CONTROL)
+        kept = schema.Piece(piece=name, score=0.0, type=schema.CONTROL)
         if piece is not None:
             kept.CopyFrom(piece)
         pieces.append(kept)

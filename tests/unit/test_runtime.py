@@ -72,6 +72,20 @@ def test_the_gradient_of_dropout_is_its_mask():
     assert torch.equal(x.grad, out.detach())
 
 
+def test_softmax_and_its_gradient_are_torchs():
+    """In fp64 to rounding; in bf16 the result is what is remembered, so the gradient is that of the rounded one."""
+    scores = torch.randn(2, 3, 5, dtype=torch.float64, requires_grad=True)
+    upstream = torch.randn(2, 3, 5, dtype=torch.float64)
+    (expected,) = torch.autograd.grad(scores.softmax(-1), scores, upstream)
+    (found,) = torch.autograd.grad(runtime.softmax(scores, torch.float64), scores, upstream)
+    assert torch.equal(runtime.softmax(scores, torch.float64), scores.softmax(-1))
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+    half = runtime.softmax(scores.float(), torch.bfloat16)
+    assert half.dtype == torch.bfloat16
+    (rounded,) = torch.autograd.grad(half, scores, upstream.bfloat16())
+    torch.testing.assert_close(rounded, expected, rtol=0.05, atol=0.01)
+
+
 def test_a_device_that_is_not_there_is_one_clear_error():
     """Case 63."""
     if not torch.cuda.is_available():
