@@ -11,7 +11,7 @@ import numpy as np
 from nmt.choice import Positive, Rate
 from nmt.data.store import Store
 from nmt.errors import ConfigError
-from nmt.tokenizer import Side, Tokenizer
+from nmt.tokenizer import Tokenizer
 
 
 class Unsampled:
@@ -70,6 +70,7 @@ class Sampled:
     longest: int | None
 
     def __post_init__(self) -> None:
+        self.draw_src, self.draw_tgt = (side.sampler(self.alpha) for side in (self.tokenizer.src, self.tokenizer.tgt))
         self.current = SampledEpoch(self, 0)
 
     def __len__(self) -> int:
@@ -103,15 +104,14 @@ class SampledEpoch:
         return [src for src, _ in found], [tgt for _, tgt in found]
 
     def _draw(self, pair: int) -> tuple[np.ndarray, np.ndarray]:
-        store, tokenizer = self.pairs.store, self.pairs.tokenizer
-        [(src, tgt)] = store.pair_texts([pair])
-        ([best_src], [best_tgt]) = store.ids([pair])
-        return self._line(tokenizer.src, src, pair, "src", best_src), self._line(
-            tokenizer.tgt, tgt, pair, "tgt", best_tgt
-        )
+        [(src, tgt)] = self.pairs.store.pair_texts([pair])
+        ([best_src], [best_tgt]) = self.pairs.store.ids([pair])
+        drawn = self.pairs.draw_src(src, self._seed(pair, "src")), self.pairs.draw_tgt(tgt, self._seed(pair, "tgt"))
+        return self._short(drawn[0], best_src), self._short(drawn[1], best_tgt)
 
-    def _line(self, side: Side, line: str, pair: int, name: str, best: np.ndarray) -> np.ndarray:
-        seed = zlib.crc32(f"{self.pairs.seed} {self.epoch} {pair} {name}".encode())
-        drawn = side.sample(line, seed, self.pairs.alpha)
+    def _seed(self, pair: int, side: str) -> int:
+        return zlib.crc32(f"{self.pairs.seed} {self.epoch} {pair} {side}".encode())
+
+    def _short(self, drawn: np.ndarray, best: np.ndarray) -> np.ndarray:
         longest = self.pairs.longest
         return best if longest is not None and len(drawn) > longest else drawn.astype(best.dtype)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -63,15 +63,16 @@ class Side:
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         return Pieces(np.fromiter(chain.from_iterable(found), np.int32, int(offsets[-1])), offsets)
 
-    def sample(self, line: str, seed: int, alpha: float) -> np.ndarray:
-        """One of the ways to split a line, drawn with a seed of its own: the same for the same line and seed.
+    def sampler(self, alpha: float) -> Callable[[str, int], np.ndarray]:
+        """(line, seed) -> one of the ways to split it, the same for the same line and seed.
 
         `alpha` is the rate at which BPE leaves out a merge (Provilkov et al. 2020), or how peaked the draw from a
         unigram model's lattice is (Kudo 2018).
         """
-        sentencepiece.set_random_generator_seed(seed)
-        ids = self.processor.Encode(clean(line), out_type=int, enable_sampling=True, nbest_size=-1, alpha=alpha)
-        return np.array([*ids, EOS], np.int32)
+        from nmt.tokenizer.sampling import SAMPLERS
+
+        draw = SAMPLERS[self.kind()](self.model, self.processor.Normalize, alpha)
+        return lambda line, seed: np.array([*draw(clean(line), seed), EOS], np.int32)
 
     def kind(self) -> str:
         """unigram, bpe, word or char."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-NORMAL, UNKNOWN, CONTROL = 1, 2, 3  # types of a piece
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6  # types of a piece
 KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 
 _Field = descriptor_pb2.FieldDescriptorProto

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import random
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +16,7 @@ import sentencepiece
 
 from nmt.errors import CheckpointError, DataError, NmtError
 from nmt.tokenizer import BOS, EOS, PAD, TOKENIZERS, UNK, Tokenizer, blank, clean
+from nmt.tokenizer.sampling import BpeSampler
 
 KINDS = [kind for kind in TOKENIZERS if kind != "ready"]  # those that are trained
 
@@ -376,20 +381,70 @@ def test_literal_markup_in_the_text_that_it_is_trained_on_is_text(bytewise: Toke
 @pytest.mark.parametrize(("kind", "alpha"), [("bpe", 0.3), ("unigram", 0.2)])
 def test_sampling_is_a_function_of_line_and_seed(tokenizers: dict[str, Tokenizer], kind: str, alpha: float) -> None:
     side, line = tokenizers[kind].src, " ".join(sentences()[:3])
-    drawn = [side.sample(line, seed, alpha).tolist() for seed in range(20)]
-    assert [side.sample(line, seed, alpha).tolist() for seed in reversed(range(20))] == drawn[::-1]
+    sample = side.sampler(alpha)
+    drawn = [sample(line, seed).tolist() for seed in range(20)]
+    assert [side.sampler(alpha)(line, seed).tolist() for seed in reversed(range(20))] == drawn[::-1]
     assert len({tuple(ids) for ids in drawn}) > 5
     assert {ids[-1] for ids in drawn} == {EOS}
     assert side.decode([ids[:-1] for ids in drawn]) == [line] * 20
-    assert side.sample("", 1, alpha).tolist() == [EOS]
-    assert side.sample("ka\u2028sa\0", 5, alpha).tolist() == side.sample("ka sa", 5, alpha).tolist()
+    assert sample("", 1).tolist() == [EOS]
+    assert sample("ka\u2028sa\0", 5).tolist() == sample("ka sa", 5).tolist()
+
+
+@pytest.mark.parametrize(("kind", "alpha"), [("bpe", 0.3), ("unigram", 0.2)])
+def test_another_process_draws_the_same(
+    tokenizers: dict[str, Tokenizer], tmp_path: Path, kind: str, alpha: float
+) -> None:
+    """Case 35: a training that is taken up again, or that has several processes. sentencepiece's own draws differ."""
+    lines = sentences()[:20]
+    tokenizers[kind].save(tmp_path)
+    code = (
+        "import sys, json, pathlib; from nmt.tokenizer import Tokenizer; lines = json.load(sys.stdin)\n"
+        f"draw = Tokenizer.load(pathlib.Path({str(tmp_path)!r})).src.sampler({alpha})\n"
+        "json.dump([draw(line, 7).tolist() for line in lines], sys.stdout)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=json.dumps(lines), capture_output=True, text=True, check=True
+    )
+    draw = tokenizers[kind].src.sampler(alpha)
+    assert json.loads(done.stdout) == [draw(line, 7).tolist() for line in lines]
+
+
+@pytest.mark.parametrize("byte_fallback", [True, False])
+def test_bpe_that_leaves_out_no_merge_is_sentencepieces(byte_fallback: bool) -> None:
+    """Symbols, several unknown characters in a row, odd spaces, and words that no training has seen among the lines."""
+    lines, rng = sentences(), random.Random(3)
+    side = train("bpe", lines, vocab_size=500, byte_fallback=byte_fallback, symbols=["<2de>", "<2d"]).src
+    odd = ["", "  ", "a▁b", "x ▁ y", "é😀😁 zz", "<2de> ka <2de>sa<2d", "我有😀", "▁▁"]
+    odd += [
+        "".join(rng.choices(["k", "a", "s", "é", "▁", " ", "<2de>", "<", "我"], k=rng.randint(1, 20)))
+        for _ in range(300)
+    ]
+    draw = BpeSampler(side.model, side.processor.Normalize, 0.0)
+    for line in [*lines, *odd]:
+        assert draw(line, 1) == side.processor.Encode(line), line
+
+
+@pytest.mark.parametrize(("kind", "alpha"), [("bpe", 0.1), ("bpe", 0.5), ("unigram", 0.1), ("unigram", 0.5)])
+def test_draws_are_distributed_as_sentencepieces(tokenizers: dict[str, Tokenizer], kind: str, alpha: float) -> None:
+    """Of 4,000 draws of each, every way to split a word is about as frequent: within 5 standard deviations."""
+    side, word, count = tokenizers[kind].src, "sitateno", 4000
+    draw = side.sampler(alpha)
+    ours = Counter(tuple(draw(word, seed)[:-1].tolist()) for seed in range(count))
+    theirs = Counter(
+        tuple(side.processor.Encode(word, enable_sampling=True, nbest_size=-1, alpha=alpha)) for _ in range(count)
+    )
+    assert len(theirs) > 3
+    for way in ours | theirs:
+        assert abs(ours[way] - theirs[way]) < 5 * (ours[way] + theirs[way] + 1) ** 0.5, way
 
 
 def test_more_dropout_makes_more_pieces_and_none_makes_none(tokenizers: dict[str, Tokenizer]) -> None:
     side, lines = tokenizers["bpe"].src, sentences(100)
 
     def pieces(rate: float) -> int:
-        return sum(len(side.sample(line, seed, rate)) for seed, line in enumerate(lines))
+        sample = side.sampler(rate)
+        return sum(len(sample(line, seed)) for seed, line in enumerate(lines))
 
     assert len(side.encode(lines).ids) == pieces(0.0) < pieces(0.1) < pieces(0.5) < pieces(0.99)
 
@@ -481,7 +536,7 @@ def test_a_ready_model_can_be_sampled_from_saved_and_loaded(tmp_path: Path) -> N
     tokenizer = TOKENIZERS["ready"](src=str(tmp_path / "any.model"))([], [], nothing_said)
     line = sentences()[0]
     assert tokenizer.src.kind() == "bpe"
-    assert tokenizer.decode([tokenizer.src.sample(line, 1, 0.5)[:-1].tolist()]) == [line]
+    assert tokenizer.decode([tokenizer.src.sampler(0.5)(line, 1)[:-1].tolist()]) == [line]
     tokenizer.save(tmp_path)
     assert encode(Tokenizer.load(tmp_path), line) == encode(tokenizer, line)
 
