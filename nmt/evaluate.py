@@ -158,7 +158,9 @@ def run(request: Request) -> list[Result]:
     for model, chosen in zip(request.models, found, strict=True):
         config = chosen.config()
         sets, metrics = _sets(request, chosen), _metrics(request, config)
-        translator = Translator(model, request.device, request.precision, request.threads, request.search)
+        translator = Translator(
+            model, request.device, request.precision, request.threads, request.search, workers="auto"
+        )
         for test in sets:
             results.append(evaluate(translator, chosen, test, metrics))
             try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import os
 import platform
 import re
 import resource
@@ -24,6 +23,7 @@ from torch.autograd import Function
 from torch.nn import functional as F
 
 from nmt.errors import DeviceError, NmtError
+from nmt.jobs import processors
 from nmt.ranks import started
 
 T = TypeVar("T")
@@ -57,18 +57,13 @@ class Runtime:
 def choose(device: str = "auto", precision: str = "auto", threads: str | int = "auto") -> Runtime:
     """Resolves what the user asked for against what is there. Raises DeviceError when it is not."""
     chosen = _device(device)
-    count = max(1, _cores() // started()[2]) if threads == "auto" else int(threads)
+    count = max(1, processors() // started()[2]) if threads == "auto" else int(threads)
     torch.set_num_threads(count)
     if chosen.type == "cpu":
         keep_memory()
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
     return Runtime(chosen, _precision(precision, chosen), count)
-
-
-def _cores() -> int:
-    """The CPU cores that this process may use, where the system tells."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _device(name: str) -> torch.device:
@@ -190,8 +185,15 @@ def send(array: np.ndarray, device: torch.device) -> Tensor:
 
 
 def prefers_plain_attention(x: Tensor) -> bool:
-    """On a CPU the fused kernel's backward, above all in bf16, is slower than three plain products."""
-    return x.device.type == "cpu" and torch.is_grad_enabled()
+    """On a CPU three plain products are faster than the fused kernel: in training above all its backward in bf16, in
+    decoding its handling of a single query."""
+    return x.device.type == "cpu"
+
+
+def cached(x: Tensor) -> Tensor:
+    """Keys and values as a decoder keeps them. On a CPU in fp32: products with a single query each are faster in it
+    than in bf16, for which a kernel is made for every new length."""
+    return x.to(torch.promote_types(x.dtype, torch.float32)) if x.device.type == "cpu" else x
 
 
 def keep_memory() -> None:

@@ -19,14 +19,14 @@ from torch import Tensor
 from nmt.choice import Count, Natural, NotNegative
 
 BOS, EOS = 2, 3
+GROUP = 8  # tokens of which only the best is looked at first
 
 
 class SearchState(Protocol):
     """What a model keeps between steps; the search owns it."""
 
-    def reorder(self, rows: Tensor) -> None: ...
-
-    def keep(self, sentences: Tensor) -> None: ...
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        """Row i goes on from what row rows[i] was, within its sentence; of `sentences` only these are left."""
 
 
 State = TypeVar("State", bound=SearchState)
@@ -112,7 +112,7 @@ class Greedy(_Limits):
             alive_B, tokens_B, totals_B = alive_B[going], tokens_B[going], totals_B[going]
             limits_B, history_BT = limits_B[going], history_BT[going]
             if len(going):
-                state.keep(going)
+                state.select(going, going)
         return found
 
 
@@ -194,16 +194,16 @@ class _Beams:
             for b, sentence in enumerate(self.alive_B.tolist())
             if len(self.found[sentence]) < self.width and not limited[b]
         ]
-        keep_B = torch.tensor(going, dtype=torch.long, device=from_BW.device)
         rows_BW = from_BW + self.width * torch.arange(count, device=from_BW.device)[:, None]
-        if len(going):
-            self.state.reorder(rows_BW.flatten())
-        if len(going) < count:
-            self.alive_B, self.limits_B = self.alive_B[keep_B], self.limits_B[keep_B]
-            self.tokens_BW, self.totals_BW = self.tokens_BW[keep_B], self.totals_BW[keep_B]
-            self.history_BWT = self.history_BWT[keep_B]
-            if len(going):
-                self.state.keep(keep_B)
+        if len(going) == count:
+            self.state.select(rows_BW.flatten())
+            return
+        keep_B = torch.tensor(going, dtype=torch.long, device=from_BW.device)
+        self.alive_B, self.limits_B = self.alive_B[keep_B], self.limits_B[keep_B]
+        self.tokens_BW, self.totals_BW = self.tokens_BW[keep_B], self.totals_BW[keep_B]
+        self.history_BWT = self.history_BWT[keep_B]
+        if going:
+            self.state.select(rows_BW[keep_B].flatten(), keep_B)
 
 
 def best_continuations(scores_RV: Tensor, totals_BW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -213,11 +213,28 @@ def best_continuations(scores_RV: Tensor, totals_BW: Tensor) -> tuple[Tensor, Te
     """
     count, width = totals_BW.shape
     wanted = min(2 * width, scores_RV.shape[1])
-    best_RC, tokens_RC = scores_RV.topk(wanted, dim=1)
+    best_RC, tokens_RC = top(scores_RV, wanted)
     all_BX = (best_RC.view(count, width, wanted) + totals_BW[:, :, None]).flatten(1)
     totals_BC, at_BC = all_BX.topk(min(2 * width, all_BX.shape[1]), dim=1)
     from_BC = at_BC // wanted
     return totals_BC, from_BC, tokens_RC.view(count, -1).gather(1, at_BC)
+
+
+def top(scores_RV: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """What topk gives for each row, several times as fast for a large vocabulary: values and tokens, [R, count].
+
+    Tokens are dealt out to groups. The best tokens all lie in the groups whose best ones are the best.
+    """
+    groups = scores_RV.shape[1] // GROUP
+    if groups < GROUP * count:
+        return scores_RV.topk(count, dim=1)
+    dealt = GROUP * groups
+    numbers = torch.arange(scores_RV.shape[1], device=scores_RV.device)
+    _, groups_RC = top(scores_RV[:, :dealt].view(-1, GROUP, groups).amax(1), count)
+    tokens_RX = (groups_RC[:, None, :] + numbers[:dealt:groups, None]).flatten(1)
+    tokens_RX = torch.cat([tokens_RX, numbers[dealt:].expand(len(tokens_RX), -1)], dim=1)
+    best_RC, at_RC = scores_RV.gather(1, tokens_RX).topk(count, dim=1)
+    return best_RC, tokens_RX.gather(1, at_RC)
 
 
 SEARCHES: Mapping[str, Callable[..., Search]] = {"greedy": Greedy, "beam": Beam}

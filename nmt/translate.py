@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +15,7 @@ import torch
 from nmt import checkpoint, runtime
 from nmt.choice import Choice, build, options_of
 from nmt.data.batches import pad_sources
+from nmt.jobs import ordered_map, processors
 from nmt.model.transformer import Transformer
 from nmt.progress import say
 from nmt.runtime import Runtime
@@ -20,9 +23,10 @@ from nmt.search import SEARCHES, Hypothesis, Search
 from nmt.tokenizer import EOS, Tokenizer, blank
 
 LONGEST = 1024  # pieces of a source line that are translated
-BATCH_TOKENS = 8192  # source places of a batch, beams counted
+BATCH_TOKENS = 16_384  # source places of a batch, beams counted
 CUDA_BATCH_TOKENS = 65_536
 BLOCK = 20_000  # lines that are sorted by length and translated together
+MEND = "use fewer --workers, or smaller --batch-tokens"
 
 
 def _replace(settings: Choice, options: dict[str, Any]) -> Choice:
@@ -42,6 +46,28 @@ class Translation:
     truncated: bool = False
 
 
+def _workers(where: Runtime, threads: str | int) -> int:
+    """As many as there are cores for; forked processes are safe on Linux."""
+    if where.device.type != "cpu" or sys.platform != "linux":
+        return 1
+    return max(1, processors() // (1 if threads == "auto" else int(threads)))
+
+
+@dataclass
+class _Block:
+    """Lines that are sorted by length and translated together: what is done, and the batches that are not yet, each a
+    list of lines by their number in the block, as ids."""
+
+    done: list[Translation]
+    waiting: deque[list[tuple[int, np.ndarray]]]
+
+
+def _finished(blocks: deque[_Block]) -> Iterator[Translation]:
+    """The first blocks with nothing left to wait for, which are taken away."""
+    while blocks and not blocks[0].waiting:
+        yield from blocks.popleft().done
+
+
 class Translator:
     """Translates text with a trained model.
 
@@ -55,11 +81,13 @@ class Translator:
         precision: str = "auto",
         threads: str | int = "auto",
         search: dict[str, Any] | None = None,
+        workers: str | int = 1,
     ) -> None:
         """Loads a MODEL: a run directory (its best checkpoint), a checkpoint directory, or a config file.
 
         `precision` auto is the one that the run was trained in; `search` replaces options of the run's search.
-        Raises CheckpointError or DeviceError.
+        `workers` are processes that share the lines, each with so many `threads`; auto has as many as there are cores,
+        which is fastest on a CPU. Raises CheckpointError or DeviceError.
         """
         found = checkpoint.find(model)
         config = found.config()
@@ -67,6 +95,9 @@ class Translator:
             precision = str(found.state["environment"]["precision"])
         settings = _replace(config.search, search or {})
         where = runtime.choose(device, precision, threads)
+        self.workers = _workers(where, threads) if workers == "auto" else int(workers)
+        if self.workers > 1 and threads == "auto":
+            where = runtime.choose(device, precision, 1)
         self.checkpoint: checkpoint.Checkpoint | None = found
         self._set(found.load_model().to(where.device), found.tokenizer(), settings, where)
 
@@ -74,12 +105,11 @@ class Translator:
     def of(cls, model: Transformer, tokenizer: Tokenizer, search: Choice, where: Runtime) -> Translator:
         """Around a model that is at hand already. The model is frozen: give a copy of one that is being trained."""
         translator = cls.__new__(cls)
-        translator.checkpoint = None
+        translator.checkpoint, translator.workers = None, 1
         translator._set(model, tokenizer, search, where)
         return translator
 
     def _set(self, model: Transformer, tokenizer: Tokenizer, search: Choice, where: Runtime) -> None:
-
         self.model = model.freeze(where.dtype)
         self.tokenizer, self.runtime, self.settings = tokenizer, where, search
         self.search: Search = build(SEARCHES, search)
@@ -103,34 +133,44 @@ class Translator:
         """Translations in the order of the lines, block by block, so that memory does not grow with the input."""
         if batch_tokens is None:
             batch_tokens = CUDA_BATCH_TOKENS if self.runtime.device.type == "cuda" else BATCH_TOKENS
-        iterator, first = iter(lines), 1
-        while chunk := list(islice(iterator, block)):
-            yield from self._block(chunk, first, batch_tokens, warn)
-            first += len(chunk)
+        blocks: deque[_Block] = deque()
 
-    def _block(self, lines: list[str], first: int, batch_tokens: int, warn: Callable[[str], None]) -> list[Translation]:
-        done = [Translation(line) for line in lines]
-        waiting = [i for i, line in enumerate(lines) if not blank(line)]
-        ids = dict(zip(waiting, self.tokenizer.encode_src([lines[i] for i in waiting]), strict=True))
-        for i in waiting:
-            if len(ids[i]) > self.longest:
+        def sources() -> Iterator[list[np.ndarray]]:
+            iterator, first = iter(lines), 1
+            while chunk := list(islice(iterator, block)):
+                blocks.append(self._block(chunk, first, batch_tokens, warn))
+                yield from [[ids for _, ids in batch] for batch in blocks[-1].waiting]
+                first += len(chunk)
+
+        for found in ordered_map(self._search, sources(), self.workers, forked=True, mend=MEND):
+            yield from _finished(blocks)  # those of blank lines only
+            best = [some[0] for some in found]
+            texts = self.tokenizer.decode([h.tokens for h in best])
+            for (i, _), text, h in zip(blocks[0].waiting.popleft(), texts, best, strict=True):
+                blocks[0].done[i] = Translation(text, h.score, len(h.tokens), h.truncated)
+            yield from _finished(blocks)
+        yield from _finished(blocks)
+
+    def _block(self, lines: list[str], first: int, batch_tokens: int, warn: Callable[[str], None]) -> _Block:
+        """Sorts the lines that are not blank into batches; the first of all has the number `first`."""
+        chosen = [i for i, line in enumerate(lines) if not blank(line)]
+        encoded = list(zip(chosen, self.tokenizer.encode_src([lines[i] for i in chosen]), strict=True))
+        for at, (i, ids) in enumerate(encoded):
+            if len(ids) > self.longest:
                 warn(
-                    f"warning: line {first + i} has {len(ids[i]) - 1:,} pieces, more than {self.longest - 1:,}; "
+                    f"warning: line {first + i} has {len(ids) - 1:,} pieces, more than {self.longest - 1:,}; "
                     "the rest of it is not translated"
                 )
-                ids[i] = np.append(ids[i][: self.longest - 1], np.int32(EOS))
+                encoded[at] = i, np.append(ids[: self.longest - 1], np.int32(EOS))
         # Longest first: if memory does not suffice, that shows at once.
-        waiting.sort(key=lambda i: -len(ids[i]))
+        encoded.sort(key=lambda line: -len(line[1]))
+        waiting: deque[list[tuple[int, np.ndarray]]] = deque()
         start = 0
-        while start < len(waiting):
-            rows = max(1, batch_tokens // (len(ids[waiting[start]]) * self.beams))
-            chosen = waiting[start : start + rows]
+        while start < len(encoded):
+            rows = max(1, batch_tokens // (len(encoded[start][1]) * self.beams))
+            waiting.append(encoded[start : start + rows])
             start += rows
-            best = [some[0] for some in self._search([ids[i] for i in chosen])]
-            texts = self.tokenizer.decode([h.tokens for h in best])
-            for i, text, hypothesis in zip(chosen, texts, best, strict=True):
-                done[i] = Translation(text, hypothesis.score, len(hypothesis.tokens), hypothesis.truncated)
-        return done
+        return _Block([Translation(line) for line in lines], waiting)
 
     def _search(self, src: list[np.ndarray]) -> list[list[Hypothesis]]:
         def too_much(ids: np.ndarray) -> str:

@@ -109,7 +109,7 @@ def command(
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)
     handlers = [signal.getsignal(number) for number in numbers]
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nmt.runtime._cores", lambda: 1)  # toys are faster on one thread
+    monkeypatch.setattr("nmt.runtime.processors", lambda: 1)  # toys are faster on one thread
 
     def run(*arguments: str | Path, stdin: bytes = b"") -> Answer:
         monkeypatch.setattr(sys, "argv", ["nmt", *map(str, arguments)])

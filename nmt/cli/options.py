@@ -18,7 +18,8 @@ SearchOverrides = Annotated[
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
 Precision = Annotated[str, typer.Option(help="auto (that of the training), fp32, bf16 or fp16.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores by default.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads of each worker.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes that translate; by default all cores are used.")]
 
 
 def end_with_the_reader() -> None:

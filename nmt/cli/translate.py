@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Device, Precision, SearchOverrides, Threads, end_with_the_reader, search_options
+from nmt.cli.options import Device, Precision, SearchOverrides, Threads, Workers, end_with_the_reader, search_options
 
 
 def translate(
@@ -25,6 +25,7 @@ def translate(
     device: Device = "auto",
     precision: Precision = "auto",
     threads: Threads = None,
+    workers: Workers = None,
     overrides: SearchOverrides = None,
 ) -> None:
     """Translate text line by line: one output line for each input line, in order; blank lines stay blank."""
@@ -47,7 +48,7 @@ def translate(
     check_readable(input)
     if output != "-":
         check_writable(output, overwrite)
-    translator = Translator(model, device, precision, threads or "auto", search)
+    translator = Translator(model, device, precision, threads or "auto", search, workers or "auto")
     lines = read_lines(input)
     with write_file(output, overwrite) as stream:
         for translation in bar(translator.stream(lines, batch_tokens), "translating", "lines"):

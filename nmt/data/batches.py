@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.packing import Packed
+from nmt.packing import LEAST_WIDTH, Packed
 from nmt.runtime import send
 
 PAD, BOS = 0, 2
@@ -45,7 +45,7 @@ def collate(src: list[Ids], tgt: list[Ids], shape: tuple[int, int], device: torc
 
 def pad_sources(src: list[Ids], device: torch.device) -> Tensor:
     """Shape: [B, S]."""
-    return send(_pad(src, max(map(len, src)))[0], device)
+    return send(_pad(src, LEAST_WIDTH)[0], device)
 
 
 def _pad(rows: list[Ids], width: int) -> tuple[np.ndarray, np.ndarray]:

@@ -25,7 +25,6 @@ from nmt.data.duplicates import Seen
 from nmt.data.encoding import Encoding, Usage, Work, example
 from nmt.data.filters import Duplicates, Overlap
 from nmt.data.formats import Unit
-from nmt.data.jobs import ordered_map
 from nmt.data.languages import Sides
 from nmt.data.markup import Markup
 from nmt.data.oddities import Oddities
@@ -35,6 +34,7 @@ from nmt.data.survey import COLUMNS, Survey, Surveyed, chunks
 from nmt.data.tally import Tally
 from nmt.errors import DataError
 from nmt.files import sha256
+from nmt.jobs import ordered_map
 from nmt.progress import bar
 from nmt.tokenizer import TOKENIZERS, Tokenizer, Trainer, clean_lines
 

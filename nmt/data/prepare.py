@@ -19,12 +19,12 @@ from nmt.config import Config
 from nmt.data import filters, report
 from nmt.data.corpora import Corpus
 from nmt.data.formats import Unit
-from nmt.data.jobs import processors, without_collecting
 from nmt.data.making import Making
 from nmt.data.plan import Share
 from nmt.data.store import REDO, Store
 from nmt.errors import BusyError, CheckpointError, ConfigError, DataError
 from nmt.files import check_space, sha256, write_directory
+from nmt.jobs import processors, without_collecting
 from nmt.run import Run
 from nmt.tokenizer import TOKENIZERS, Tokenizer, Trainer
 

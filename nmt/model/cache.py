@@ -10,42 +10,37 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+
+from nmt import runtime
+
+BLOCK = 16  # target positions that room is made for at a time: few lengths, and none at which a CPU is slow
 
 
 class LayerCache:
-    """Keys and values of one decoder layer: the source's once per sentence, the target's in a growing block per row."""
-
-    BLOCK = 32  # target positions are allocated in blocks, so that short translations do not pay for long limits
+    """Keys and values of one decoder layer: the source's once per sentence, the target's of every row."""
 
     def __init__(self, src_keys_BHSK: Tensor, src_values_BHSK: Tensor, beams: int) -> None:
-        self.src_keys_BHSK = src_keys_BHSK
-        self.src_values_BHSK = src_values_BHSK
+        self.src_keys_BHSK = runtime.cached(src_keys_BHSK)
+        self.src_values_BHSK = runtime.cached(src_values_BHSK)
         sentences, heads, _, size = src_keys_BHSK.shape
-        self.keys_RHTK = src_keys_BHSK.new_empty(sentences * beams, heads, 0, size)
+        self.keys_RHTK = self.src_keys_BHSK.new_empty(sentences * beams, heads, 0, size)
         self.values_RHTK = self.keys_RHTK
 
-    def append(self, k_RH1K: Tensor, v_RH1K: Tensor, at: int) -> tuple[Tensor, Tensor]:
-        """Stores position `at`; returns the keys and values of positions 0..at, [R, H, at + 1, K]."""
-        if at == self.keys_RHTK.shape[2]:
-            shape = (*k_RH1K.shape[:2], max(self.BLOCK, 2 * at), k_RH1K.shape[3])
-            keys, values = k_RH1K.new_empty(shape), v_RH1K.new_empty(shape)
-            keys[:, :, :at], values[:, :, :at] = self.keys_RHTK, self.values_RHTK
-            self.keys_RHTK, self.values_RHTK = keys, values
+    def grow(self) -> None:
+        """Makes room for more positions: zeros, which a weight of 0 leaves without effect."""
+        self.keys_RHTK = F.pad(self.keys_RHTK, (0, 0, 0, BLOCK))
+        self.values_RHTK = F.pad(self.values_RHTK, (0, 0, 0, BLOCK))
+
+    def store(self, k_RH1K: Tensor, v_RH1K: Tensor, at: int) -> None:
         self.keys_RHTK[:, :, at], self.values_RHTK[:, :, at] = k_RH1K[:, :, 0], v_RH1K[:, :, 0]
-        return self.keys_RHTK[:, :, : at + 1], self.values_RHTK[:, :, : at + 1]
 
-    def reorder(self, rows: Tensor, length: int) -> None:
-        """Row i continues what row rows[i] was; rows stay within their sentence. Only `length` positions matter."""
-        kept_keys = self.keys_RHTK[:, :, :length].index_select(0, rows)
-        kept_values = self.values_RHTK[:, :, :length].index_select(0, rows)
-        if len(rows) < len(self.keys_RHTK):
-            self.keys_RHTK, self.values_RHTK = self.keys_RHTK[: len(rows)], self.values_RHTK[: len(rows)]
-        self.keys_RHTK[:, :, :length] = kept_keys
-        self.values_RHTK[:, :, :length] = kept_values
-
-    def keep_sentences(self, sentences: Tensor) -> None:
-        self.src_keys_BHSK = self.src_keys_BHSK.index_select(0, sentences)
-        self.src_values_BHSK = self.src_values_BHSK.index_select(0, sentences)
+    def select(self, rows: Tensor, sentences: Tensor | None) -> None:
+        self.keys_RHTK = self.keys_RHTK.index_select(0, rows)
+        self.values_RHTK = self.values_RHTK.index_select(0, rows)
+        if sentences is not None:
+            self.src_keys_BHSK = self.src_keys_BHSK.index_select(0, sentences)
+            self.src_values_BHSK = self.src_values_BHSK.index_select(0, sentences)
 
 
 @dataclass
@@ -54,19 +49,21 @@ class DecoderState:
 
     layers: list[LayerCache]
     mask_BS: Tensor
-    beams: int
     length: int = 0
+    room: int = 0
 
-    def reorder(self, rows: Tensor) -> None:
-        """After a choice among beams: row i goes on from row rows[i] of the same sentence."""
-        for layer in self.layers:
-            layer.reorder(rows, self.length)
+    def extend(self) -> Tensor:
+        """One more position; returns which of the positions that there is room for are taken, [T]."""
+        if self.length == self.room:
+            self.room += BLOCK
+            for layer in self.layers:
+                layer.grow()
+        self.length += 1
+        return torch.arange(self.room, device=self.mask_BS.device) < self.length
 
-    def keep(self, sentences: Tensor) -> None:
-        """Drops all sentences but these."""
-        beams = torch.arange(self.beams, device=sentences.device)
-        rows = (sentences[:, None] * self.beams + beams).flatten()
-        self.reorder(rows)
-        self.mask_BS = self.mask_BS.index_select(0, sentences)
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        """Row i goes on from what row rows[i] was, within its sentence; of `sentences` only these are left."""
         for layer in self.layers:
-            layer.keep_sentences(sentences)
+            layer.select(rows, sentences)
+        if sentences is not None:
+            self.mask_BS = self.mask_BS.index_select(0, sentences)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -134,16 +135,20 @@ class DecoderLayer(nn.Module):
         x = self.src_residual(x, lambda x: self.src_attention(x, k, v, mask_BS, tgt))
         return self.ffn_residual(x, self.ffn)
 
-    def step(self, x_R1D: Tensor, position: Position, cache: LayerCache, at: int, mask_BS: Tensor) -> Tensor:
+    def step(
+        self, x_R1D: Tensor, position: Position, cache: LayerCache, at: int, taken_T: Tensor, mask_BS: Tensor
+    ) -> Tensor:
         """One target position of R = B * W rows, over what the cache holds of the earlier ones and of the source."""
-        x_R1D = self.self_residual(x_R1D, lambda x: self._attend_cached(x, position, cache, at))
+        x_R1D = self.self_residual(x_R1D, lambda x: self._attend_cached(x, position, cache, at, taken_T))
         x_R1D = self.src_residual(x_R1D, lambda x: self._attend_source(x, cache, mask_BS))
         return self.ffn_residual(x_R1D, self.ffn)
 
-    def _attend_cached(self, x_R1D: Tensor, position: Position, cache: LayerCache, at: int) -> Tensor:
+    def _attend_cached(self, x_R1D: Tensor, position: Position, cache: LayerCache, at: int, taken_T: Tensor) -> Tensor:
         q, k, v = self.self_attention.project(x_R1D, position, at)
-        keys, values = cache.append(k, v, at)
-        return self.self_attention.merge(q, keys, values, position.bias(at, 1, at + 1))
+        cache.store(k, v, at)
+        bias = position.bias(at, 1, len(taken_T))
+        mask = taken_T[None, None, None] if bias is None else bias.masked_fill(~taken_T, -math.inf)
+        return self.self_attention.merge(q, cache.keys_RHTK, cache.values_RHTK, mask)
 
     def _attend_source(self, x_R1D: Tensor, cache: LayerCache, mask_BS: Tensor) -> Tensor:
         # The W beams of a sentence are W queries to its one source: nothing of the source is copied per beam.

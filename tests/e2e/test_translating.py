@@ -71,6 +71,24 @@ def test_the_size_of_a_batch_changes_neither_text_nor_score(translator: Translat
         assert one.score is None or one.score == pytest.approx(two.score, abs=1e-4)
 
 
+@pytest.mark.parametrize("blank", [0.0, 0.5, 1.0])
+def test_the_number_of_workers_changes_nothing(copy_run: Path, translator: Translator, blank: float):
+    """Case 45: the same lines in the same order, also where blocks are blank from end to end."""
+    lines = [*sentences(60, blank=blank), *[""] * 20, *sentences(20, blank=blank)]
+    several = Translator(str(copy_run / "run"), device="cpu", workers=2)
+    for batch_tokens in (1, 64, 100_000):
+        found = list(several.stream(lines, batch_tokens, block=10))
+        assert found == list(translator.stream(lines, batch_tokens, block=10))
+        assert len(found) == 100
+
+
+def test_a_worker_that_is_killed_is_one_clear_error(copy_run: Path, monkeypatch: pytest.MonkeyPatch):
+    several = Translator(str(copy_run / "run"), device="cpu", workers=2)
+    monkeypatch.setattr(several, "search_ids", lambda src: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(NmtError, match="was killed, most likely for want of memory; use fewer --workers"):
+        several.translate(["a b"] * 40, batch_tokens=1)
+
+
 def test_blocks_do_not_show(translator: Translator):
     """Lines are sorted by length in blocks, and memory does not grow with the input."""
     lines = sentences(50, blank=0.1)
@@ -232,11 +250,10 @@ class Copying:
     def __init__(self, src_BS: Tensor, beams: int) -> None:
         self.src_BS, self.beams, self.at = src_BS, beams, 0
 
-    def reorder(self, rows: Tensor) -> None:
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """All beams of a sentence copy the same source."""
-
-    def keep(self, sentences: Tensor) -> None:
-        self.src_BS = self.src_BS[sentences]
+        if sentences is not None:
+            self.src_BS = self.src_BS[sentences]
 
 
 MARKUP = [

@@ -180,13 +180,10 @@ class TableState:
     def __init__(self, prefixes: list[Prefix], sentences: list[int], beams: int) -> None:
         self.prefixes, self.sentences, self.beams = prefixes, sentences, beams
 
-    def reorder(self, rows: Tensor) -> None:
-        assert all(i // self.beams == int(row) // self.beams for i, row in enumerate(rows))
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        kept = range(len(self.sentences)) if sentences is None else sentences.tolist()
+        assert [int(row) // self.beams for row in rows] == [s for s in kept for _ in range(self.beams)]
         self.prefixes = [self.prefixes[int(row)] for row in rows]
-
-    def keep(self, sentences: Tensor) -> None:
-        kept = sentences.tolist()
-        self.prefixes = [self.prefixes[s * self.beams + w] for s in kept for w in range(self.beams)]
         self.sentences = [self.sentences[s] for s in kept]
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nmt.choice import Choice, build
 from nmt.errors import ConfigError
-from nmt.search import EOS, SEARCHES, Beam, Greedy, Hypothesis, Search
+from nmt.search import EOS, SEARCHES, Beam, Greedy, Hypothesis, Search, top
 
 A, B, C, D = 4, 5, 6, 7
 VOCAB = 8
@@ -23,11 +23,9 @@ class NoState:
     def __init__(self, rows: int, beams: int) -> None:
         self.rows, self.beams, self.at = rows, beams, 0
 
-    def reorder(self, rows: Tensor) -> None:
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        self.rows = self.rows if sentences is None else len(sentences) * self.beams
         assert len(rows) == self.rows
-
-    def keep(self, sentences: Tensor) -> None:
-        self.rows = len(sentences) * self.beams
 
 
 class Scripted:
@@ -153,6 +151,19 @@ def test_an_end_of_sentence_below_the_first_beams_retires_nothing():
 def test_a_beam_wider_than_the_vocabulary_works():
     [found] = search(Beam(beam=20, max_ratio=0.0, max_extra=2), Scripted({A: 0.5, EOS: 0.5}), 4)
     assert {tuple(h.tokens) for h in found} >= {(), (A,), (A, A)}
+
+
+@pytest.mark.parametrize("size", [3, 64, 640, 641, 5003, 33_000])
+def test_the_best_tokens_are_those_of_topk(size: int):
+    """Whatever the vocabulary's size, where forbidden tokens are -inf, and where little else is left."""
+    scores = torch.randn(6, size, generator=torch.Generator().manual_seed(size))
+    scores[:, ::3] = -torch.inf
+    scores[0, 2:] = -torch.inf
+    count = min(10, size)
+    values, tokens = top(scores, count)
+    assert torch.equal(values, scores.topk(count, dim=1).values)
+    assert torch.equal(values, scores.gather(1, tokens))
+    assert all(len(set(row)) == count for row in tokens.tolist())
 
 
 def test_no_beam_is_an_error():

@@ -9,7 +9,7 @@ from torch import Tensor
 from nmt.checkpoint import build_model
 from nmt.choice import Choice
 from nmt.config import Model
-from nmt.model.cache import LayerCache
+from nmt.model.cache import DecoderState, LayerCache
 from nmt.model.layers import LayerShape
 from nmt.model.position import Position
 from nmt.model.transformer import Architecture, Transformer
@@ -75,14 +75,14 @@ def test_rows_reordered_and_dropped_go_on_as_if_recomputed(beams: int):
                 torch.testing.assert_close(stepped, full, rtol=0, atol=2e-5)
             within = torch.randint(0, beams, (count, beams), generator=rng)
             rows = (within + beams * torch.arange(count)[:, None]).flatten()
-            state.reorder(rows)
-            following = torch.randint(4, VOCAB, (len(rows), 1), generator=rng)
-            prefixes = torch.cat([prefixes[rows], following], dim=1)
+            kept = None
             if step in (20, 45):
                 kept = torch.tensor([0, 2]) if count > 2 else torch.tensor([1])
-                state.keep(kept)
-                prefixes = prefixes.view(count, beams, -1)[kept].flatten(0, 1)
+                rows = rows.view(count, beams)[kept].flatten()
                 src, count = src[kept], len(kept)
+            state.select(rows, kept)
+            following = torch.randint(4, VOCAB, (len(rows), 1), generator=rng)
+            prefixes = torch.cat([prefixes[rows], following], dim=1)
     assert count == 1
 
 
@@ -96,13 +96,17 @@ def test_the_source_is_held_once_per_sentence_and_not_once_per_beam():
         assert layer.keys_RHTK.shape[0] == 8
 
 
-def test_the_block_grows_and_keeps_what_it_held():
+def test_the_cache_grows_and_keeps_what_it_held():
     cache = LayerCache(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 1, 2), beams=2)
+    state = DecoderState([cache], torch.ones(1, 1, dtype=torch.bool))
     written = torch.arange(2 * 100 * 2.0).view(2, 1, 100, 2)
     for at in range(100):
-        keys, values = cache.append(written[:, :, at : at + 1], -written[:, :, at : at + 1], at)
-        assert torch.equal(keys, written[:, :, : at + 1])
-        assert torch.equal(values, -written[:, :, : at + 1])
+        taken = state.extend()
+        cache.store(written[:, :, at : at + 1], -written[:, :, at : at + 1], at)
+        assert taken.nonzero()[:, 0].tolist() == list(range(at + 1))
+        assert torch.equal(cache.keys_RHTK[:, :, taken], written[:, :, : at + 1])
+        assert torch.equal(cache.values_RHTK[:, :, taken], -written[:, :, : at + 1])
+        assert not cache.keys_RHTK[:, :, ~taken].any()
 
 
 class Turning(Position):

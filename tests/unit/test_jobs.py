@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.jobs import FEW, WAITING, ordered_map, processors, without_collecting
 from nmt.errors import DataError, NmtError
+from nmt.jobs import FEW, WAITING, ordered_map, processors, without_collecting
 
 MANY = 4 * FEW
 

@@ -21,12 +21,12 @@ from nmt.errors import NmtError
 In = TypeVar("In")
 Out = TypeVar("Out")
 
-FEW = 8  # things that are done sooner than other processes have started
+FEW = 8  # things that are done sooner than other processes have started afresh
 WAITING = 2  # things a process that are read ahead: enough to keep it busy, few enough to be held in memory
 
 
 def processors() -> int:
-    """The processor cores that this process may use."""
+    """The processor cores that this process may use, where the system tells."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -42,19 +42,27 @@ def without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def ordered_map(work: Callable[[In], Out], items: Iterable[In], jobs: int) -> Generator[Out]:
+def ordered_map(
+    work: Callable[[In], Out],
+    items: Iterable[In],
+    jobs: int,
+    forked: bool = False,
+    mend: str = "try again with fewer --jobs",
+) -> Generator[Out]:
     """work(item) for every item, in the order of the items, by as many processes.
 
-    `work` is copied into each process once. Few items are not worth a process. What `work` raises is raised here.
+    `work` is copied into each process once; a forked one starts at once and shares what `work` holds, but the caller
+    must have no threads, which it would inherit half. Few items are not worth a process. What `work` raises is raised
+    here; if a process is killed, NmtError says how to `mend` it.
     """
     items = iter(items)
-    first = list(itertools.islice(items, FEW))
+    first = list(itertools.islice(items, 2 if forked else FEW))
     items = itertools.chain(first, items)
-    if jobs == 1 or len(first) < FEW:
+    if jobs == 1 or len(first) < (2 if forked else FEW):
         yield from map(work, items)
         return
-    # Not forked: the caller may have threads, which a forked process would inherit half.
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(work,))
+    context = multiprocessing.get_context("fork" if forked else "spawn")
+    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(work,))
     try:
         running: deque[Future[Out]] = deque()
         for item in items:
@@ -64,9 +72,7 @@ def ordered_map(work: Callable[[In], Out], items: Iterable[In], jobs: int) -> Ge
         while running:
             yield running.popleft().result()
     except BrokenProcessPool:
-        raise NmtError(
-            "a process that prepares data was killed, most likely for want of memory; try again with fewer --jobs"
-        ) from None
+        raise NmtError(f"a process at work was killed, most likely for want of memory; {mend}") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
