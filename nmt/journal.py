@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from nmt.errors import NmtError
@@ -21,7 +20,7 @@ class Journal:
         self.paths, self.first = paths, first
         self.progress = TrainingProgress(paths.log if first else None)
         self.record = Record(paths.metrics)
-        self.board = _board(paths.directory / "tensorboard") if tensorboard and first else None
+        self.board = summary_writer()(str(paths.directory / "tensorboard")) if tensorboard and first else None
         self.line = self.progress.line
 
     def close(self) -> None:
@@ -85,9 +84,10 @@ class Journal:
             raise
 
 
-def _board(directory: Path) -> Any:
+def summary_writer() -> Any:
+    """TensorBoard's. Raises NmtError where it is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise NmtError("train.tensorboard needs the package tensorboard: pip install 'nmt[tensorboard]'") from None
-    return SummaryWriter(str(directory))
+    return SummaryWriter

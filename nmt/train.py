@@ -26,7 +26,7 @@ from nmt.data import filters, plan
 from nmt.errors import NmtError
 from nmt.feed import Ahead, Feed, Pairs, Position, Ready
 from nmt.files import write_file
-from nmt.journal import Journal
+from nmt.journal import Journal, summary_writer
 from nmt.loss import OBJECTIVES, Objective
 from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
@@ -58,13 +58,13 @@ class Sets:
     digest: str
 
 
-def fit(config: Config, sets: Sets, ranks: Ranks | None = None) -> int:
+def fit(config: Config, sets: Sets, ranks: Ranks | None = None, fresh: bool = False) -> int:
     """Trains, or goes on training, in config.run_dir. Returns 0, or 128 + the signal that ended it early.
 
-    The caller holds the run directory's lock.
+    `fresh` deletes what an earlier training left. The caller holds the run directory's lock.
     """
     with Signals() as signals:
-        trainer = Trainer(config, sets, signals, ranks or Ranks())
+        trainer = Trainer(config, sets, signals, ranks or Ranks(), fresh)
         try:
             return trainer.run()
         finally:
@@ -74,7 +74,9 @@ def fit(config: Config, sets: Sets, ranks: Ranks | None = None) -> int:
 class Trainer:
     """One process's hold on a run: the model, its optimiser, its state, and where they go."""
 
-    def __init__(self, config: Config, sets: Sets, signals: Signals, ranks: Ranks | None = None) -> None:
+    def __init__(
+        self, config: Config, sets: Sets, signals: Signals, ranks: Ranks | None = None, fresh: bool = False
+    ) -> None:
         settings = config.train
         self.config, self.settings, self.sets, self.signals = config, settings, sets, signals
         self.ranks = ranks or Ranks()
@@ -91,18 +93,23 @@ class Trainer:
         self.started = time.monotonic()
         self.journal = Journal(self.paths, self.ranks.first, settings.tensorboard)
         self.resumed = Resumed(self.model, self.optimizer, optim.averages(self.model, settings.ema))
-        if settings.init_from and not begun(self.paths):
+        if settings.init_from and (fresh or not begun(self.paths)):
             take_over(self.model, config, checkpoint.find(settings.init_from))
             self.resumed.averages = optim.averages(self.model, settings.ema)
-        self.state, self.differences = resume(
-            self.paths, config, self.runtime, self.resumed, pieces.digest(), sets.digest, self.ranks
-        )
-        self.ranks.wait()  # the logs are cut
         mine, of = self.ranks.rank, self.ranks.world
         device = self.runtime.device
         self.feed = Feed(sets.train, sets.shares, settings.batch_tokens, config.seed, device, mine, of)
         self.updater = Updater(self.model, self._objective(), self.optimizer, self.feed, self.ranks, self.runtime)
         self.validation = self._validation()
+        self.validation.check()
+        if fresh:
+            self.ranks.wait()  # all processes can begin, so that nothing is deleted in vain
+            if self.ranks.first:
+                start_anew(self.paths)
+        self.state, self.differences = resume(
+            self.paths, config, self.runtime, self.resumed, pieces.digest(), sets.digest, self.ranks
+        )
+        self.ranks.wait()  # the logs are cut
         self._begin()
 
     def _begin(self) -> None:
@@ -483,7 +490,6 @@ class Trainer:
             self.journal.line("the limit is in minutes, so that the run cannot be reproduced exactly")
         if not self.sets.valid:
             self.journal.line("warning: no validation set; the last checkpoint counts as the best")
-        self.validation.check()
 
     def _batches(self) -> str:
         """What an epoch is, judged by its first window."""
@@ -508,6 +514,8 @@ def train(config: Config, fresh: bool) -> int:
 
     paths = Run(config.run_dir)
     where = runtime.choose(config.train.device, config.train.precision, config.train.threads)  # says what is missing
+    if config.train.tensorboard:
+        summary_writer()  # likewise
     tokenizer_from = None
     if config.train.init_from:
         going_on = begun(paths) and not fresh  # then the model to start from is not needed any more
@@ -519,9 +527,6 @@ def train(config: Config, fresh: bool) -> int:
     ranks = join(where.device)
     try:
         with paths.claimed("training", ranks.first):
-            if fresh and ranks.first:
-                start_anew(paths)
-            ranks.wait()
             tokenizer = prepared.tokenizer()
             pairs = sampled(
                 prepared.train(),
@@ -532,6 +537,6 @@ def train(config: Config, fresh: bool) -> int:
             )
             shares = prepared.shares(config)
             sets = Sets(pairs, shares, prepared.valid(), tokenizer, prepared.directory, prepared.digest())
-            return fit(config, sets, ranks)
+            return fit(config, sets, ranks, fresh)
     finally:
         leave()
