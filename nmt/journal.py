@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nmt.errors import NmtError
+from nmt.errors import NmtError, NotFiniteError
 from nmt.progress import TrainingProgress
 from nmt.run import Record, Run, cut, size
 from nmt.signals import Stop
@@ -74,11 +74,11 @@ class Journal:
 
     @contextlib.contextmanager
     def whole_or_nothing(self) -> Iterator[None]:
-        """What is written inside is taken back if a signal breaks it off."""
+        """What is written inside is taken back if a signal or numbers that are none break it off."""
         before = self.sizes()
         try:
             yield
-        except Stop:
+        except (Stop, NotFiniteError):
             cut(self.paths.metrics, before[0])
             cut(self.paths.log, before[1])
             raise

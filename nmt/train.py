@@ -23,7 +23,7 @@ from nmt import checkpoint, optim, runtime
 from nmt.choice import Choice, build
 from nmt.config import Config
 from nmt.data import filters, plan
-from nmt.errors import NmtError
+from nmt.errors import NmtError, NotFiniteError
 from nmt.feed import Ahead, Feed, Pairs, Position, Ready
 from nmt.files import write_file
 from nmt.journal import Journal, summary_writer
@@ -194,11 +194,11 @@ class Trainer:
                 stream.write(dump(self.config.tree()).encode())
         self._greet()
         try:
-            while not self._finished() or not self._sound():
-                if self._due(settings.validate_every) and self.state.validated != self.state.step:
+            while not self._finished() or self.state.validated != self.state.step:
+                if self._finished() or (self._due(settings.validate_every) and self.state.validated != self.state.step):
                     if self._sound():
                         self.validate()
-                    continue  # patience may have run out
+                    continue  # patience may have run out, or the run has gone back
                 if self._due(settings.save_every) and self.saved != self.state.step:
                     self.save()
                 if self.stopping:
@@ -230,9 +230,7 @@ class Trainer:
         return self.passed >= 1 or (patience > 0 and self.state.stale >= patience)
 
     def _finish(self) -> None:
-        """The end of a run always validates and saves, also the average of the last snapshots."""
-        if self.state.validated != self.state.step:
-            self.validate()
+        """The end of a run, which is validated, always saves, also the average of the last snapshots."""
         if self.saved != self.state.step:  # before the average: snapshots that no checkpoint names are deleted
             self.save()
         if len(self.state.snapshots) > 1 and self.sets.valid:
@@ -399,7 +397,11 @@ class Trainer:
         paused = time.monotonic()
         state, settings = self.state, self.settings
         model = self._measured()
-        score = self._measure(model)
+        try:
+            score = self._measure(model)
+        except NotFiniteError as error:
+            self._go_back(str(error))
+            return
         state.validated = state.step
         if settings.average and self.ranks.first:
             checkpoint.save_snapshot(self.paths, state.step, model)
@@ -418,8 +420,12 @@ class Trainer:
         self.ranks.wait()  # the first process writes the snapshots
         averaged = copy.deepcopy(self.model)
         checkpoint.load_weights(averaged, checkpoint.average(self.paths, self.state.snapshots), self.paths.checkpoints)
-        score = self._measure(averaged, len(self.state.snapshots))
-        self._write(averaged, score, averaged=True)
+        try:
+            score = self._measure(averaged, len(self.state.snapshots))
+        except NotFiniteError as error:
+            self.journal.line(f"warning: the average of the last snapshots is not kept: {error}")
+        else:
+            self._write(averaged, score, averaged=True)
 
     def _measure(self, model: Transformer, averaged: int = 0) -> Rank | None:
         """Scores a model on the validation sets; broken off by a signal, it leaves no trace in the logs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +14,7 @@ import torch
 from nmt import checkpoint, runtime
 from nmt.choice import Choice, build, options_of
 from nmt.data.batches import pad_sources
+from nmt.errors import NotFiniteError
 from nmt.model.transformer import Transformer
 from nmt.progress import say
 from nmt.runtime import Runtime
@@ -126,7 +128,14 @@ class Translator:
             rows = max(1, batch_tokens // (len(ids[waiting[start]]) * self.beams))
             chosen = waiting[start : start + rows]
             start += rows
-            best = [some[0] for some in self._search([ids[i] for i in chosen])]
+            found = self._search([ids[i] for i in chosen])
+            for i, some in zip(chosen, found, strict=True):
+                if not some or not math.isfinite(some[0].score):
+                    raise NotFiniteError(
+                        f"line {first + i}: the model's scores are no finite numbers, since its training diverged; "
+                        "use another checkpoint"
+                    )
+            best = [some[0] for some in found]
             texts = self.tokenizer.decode([h.tokens for h in best])
             for i, text, hypothesis in zip(chosen, texts, best, strict=True):
                 done[i] = Translation(text, hypothesis.score, len(hypothesis.tokens), hypothesis.truncated)

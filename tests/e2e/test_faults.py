@@ -79,9 +79,10 @@ Poison = Callable[..., list[int]]
 
 @pytest.fixture
 def poison(monkeypatch: pytest.MonkeyPatch) -> Poison:
-    """Makes one weight NaN after a step, at most so many times; returns a list that grows each time it is done."""
+    """Makes weights NaN, or another value, after a step, at most so many times; returns a list that grows each time it
+    is done."""
 
-    def put(step: int, times: int = 1) -> list[int]:
+    def put(step: int, times: int = 1, value: float = math.nan) -> list[int]:
         update, done = Trainer.update, []
 
         def spoiled(trainer: Trainer) -> None:
@@ -89,7 +90,7 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> Poison:
             if trainer.state.step == step and len(done) < times:
                 done.append(step)
                 with torch.no_grad():
-                    trainer.updater.parameters[3].view(-1)[0] = math.nan
+                    trainer.updater.parameters[3].view(-1)[0] = value
 
         monkeypatch.setattr(Trainer, "update", spoiled)
         return done
@@ -162,6 +163,26 @@ def test_weights_that_are_no_numbers_are_never_measured_or_saved(tmp_path: Path,
     assert all(math.isfinite(row["nll"]) for row in rows(tmp_path / "run"))
     assert last(tmp_path / "run").name == "step-00000012"
     assert_all_sound(tmp_path / "run")
+
+
+@pytest.mark.parametrize("moment", [8, 12], ids=["at a validation", "at the end"])
+def test_weights_whose_scores_are_no_numbers_are_never_kept(tmp_path: Path, poison: Poison, moment: int):
+    """They are finite themselves, but what comes of them is not."""
+    config = make_toy(tmp_path, train=300, **FEW)
+    poison(moment, value=3e38)
+    assert fit(config) == 0
+    said = log(tmp_path / "run")
+    assert f"the scores of valid are not finite: going back from step {moment} to step {moment - 4}, with 0.5" in said
+    assert "nan" not in said
+    assert [row["step"] for row in rows(tmp_path / "run", "valid")] == [4, 8, 12]
+    for found in assert_all_sound(tmp_path / "run"):
+        assert all(tensor.abs().max() < 100 for tensor in found.weights().values())
+
+
+def test_a_run_whose_first_validation_finds_no_numbers_ends_with_a_clear_line(tmp_path: Path):
+    config = make_toy(tmp_path, train=300, **FEW)
+    with pytest.raises(NmtError, match=r"diverged at step 3: the scores of valid are not finite, .* nothing was saved"):
+        fit(config, "train.optimizer.lr=1e10", "train.validate_every=3")
 
 
 def test_one_bad_batch_is_skipped_and_counted_and_training_goes_on(tmp_path: Path, around: Put):
