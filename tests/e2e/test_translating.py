@@ -627,5 +627,5 @@ def test_a_model_that_diverged_is_one_clear_error(copy_run: Path, search: str) -
     translator = Translator(str(copy_run / "run"), search={"name": search})
     with torch.no_grad():
         translator.model.projection.weight.fill_(3e38)
-    with pytest.raises(NmtError, match="^line 2: the model's scores are no finite numbers"):
+    with pytest.raises(NmtError, match=r"^line 2: the model's scores are no finite numbers"):
         translator.translate(["", "a b"])
