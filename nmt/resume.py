@@ -114,8 +114,7 @@ def resume(
     """
     found = newest(paths, ranks)
     if found is None:
-        if any(paths.checkpoints.glob("damaged-*")):
-            raise CheckpointError(f"{paths.checkpoints}: all checkpoints are damaged; train anew with --fresh")
+        checkpoint.check_not_all_damaged(paths)
         if ranks.first:
             cut(paths.metrics, 0)
             cut(paths.log, 0)
@@ -174,7 +173,7 @@ def newest(paths: Run, ranks: Ranks) -> Checkpoint | None:
 
 def begun(paths: Run) -> bool:
     """Whether there is a checkpoint, damaged or not."""
-    return any(path.name.startswith(("step-", "damaged-")) for path in paths.checkpoints.glob("*/"))
+    return bool(checkpoint.directories(paths) or checkpoint.directories(paths, checkpoint.ASIDE))
 
 
 def take_over(model: Transformer, config: Config, found: Checkpoint) -> None:

@@ -418,10 +418,13 @@ class Trainer:
     def _score_average(self) -> None:
         """The mean of the last snapshots is scored like any other model, and competes for best."""
         self.ranks.wait()  # the first process writes the snapshots
+        mean, count = checkpoint.average(self.paths, self.state.snapshots, self.journal.line)
+        if count < 2:
+            return
         averaged = copy.deepcopy(self.model)
-        checkpoint.load_weights(averaged, checkpoint.average(self.paths, self.state.snapshots), self.paths.checkpoints)
+        checkpoint.load_weights(averaged, mean, self.paths.checkpoints)
         try:
-            score = self._measure(averaged, len(self.state.snapshots))
+            score = self._measure(averaged, count)
         except NotFiniteError as error:
             self.journal.line(f"warning: the average of the last snapshots is not kept: {error}")
         else:

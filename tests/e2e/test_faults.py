@@ -485,6 +485,17 @@ def test_when_all_checkpoints_are_damaged_nothing_is_overwritten(tmp_path: Path,
     assert_same_run(tmp_path / "run", unbroken)
 
 
+def test_damaged_snapshots_do_not_keep_a_run_from_its_end(tmp_path: Path, stopped: Path):
+    shutil.copytree(stopped, tmp_path / "run")
+    gone, flipped = (tmp_path / "run" / "checkpoints" / "snapshots" / f"step-000000{s}.safetensors" for s in (10, 20))
+    gone.unlink()
+    flipped.write_bytes(flip_a_bit(flipped.read_bytes()))
+    assert fit(resume_config(tmp_path)) == 0
+    said = log(tmp_path / "run")
+    assert all(f"warning: {path}: " in said for path in (gone, flipped))
+    assert "valid at average of 2 snapshots: nll " in said
+
+
 # --- one training at a time ---
 
 
