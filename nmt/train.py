@@ -11,7 +11,7 @@ import dataclasses
 import math
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -402,7 +402,7 @@ class Trainer:
         except NotFiniteError as error:
             self._go_back(str(error))
             return
-        state.validated = state.step
+        state.validated, state.score = state.step, None if score is None else list(score)
         if settings.average and self.ranks.first:
             checkpoint.save_snapshot(self.paths, state.step, model)
         state.snapshots = [*state.snapshots, state.step][-settings.average :] if settings.average else []
@@ -413,7 +413,7 @@ class Trainer:
             state.stale += 1
         self.log_started += time.monotonic() - paused
         if better or self._due(settings.save_every):
-            self.save(score)
+            self.save()
 
     def _score_average(self) -> None:
         """The mean of the last snapshots is scored like any other model, and competes for best."""
@@ -442,19 +442,18 @@ class Trainer:
 
     # --- saving ---
 
-    def save(self, score: Rank | None = None) -> None:
+    def save(self) -> None:
         if not self._sound():
             return
         self._collect()
         self.state.metrics_bytes, self.state.log_bytes = self.journal.sizes()
         self.state.loss_scale, self.state.finite_in_row = self.updater.scale, self.updater.finite_in_row
-        if score is None and self.state.validated == self.state.step:
-            score = self.validation.recorded(self.state.step)
+        score = self.state.score if self.state.validated == self.state.step else None
         self._write(self._measured(), score, averaged=False)
         self.saved = self.state.step
         self.log_started = time.monotonic()  # the speed of training is that of training
 
-    def _write(self, model: Transformer, score: Rank | None, averaged: bool) -> None:
+    def _write(self, model: Transformer, score: Sequence[float] | None, averaged: bool) -> None:
         if not self.ranks.first:
             return
         state = dataclasses.asdict(self.state)
@@ -536,6 +535,7 @@ def train(config: Config, fresh: bool) -> int:
     ranks = join(where.device)
     try:
         with paths.claimed("training", ranks.first):
+            paths.check()
             tokenizer = prepared.tokenizer()
             pairs = sampled(
                 prepared.train(),

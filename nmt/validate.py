@@ -18,7 +18,7 @@ from nmt.files import write_file
 from nmt.metrics import LOWER_IS_BETTER, Metric
 from nmt.model.transformer import Transformer
 from nmt.ranks import Ranks
-from nmt.run import Record, Run
+from nmt.run import Run
 from nmt.runtime import Runtime
 from nmt.score import log_probs
 from nmt.tokenizer import Tokenizer
@@ -73,14 +73,6 @@ class Validation:
         translator = Translator.of(frozen, self.tokenizer, self.search, self.runtime)
         rows = [self._measure(translator, name, pairs, step, averaged) for name, pairs in self.sets.items()]
         return rows, self._decide(rows[0]) if rows else None
-
-    def recorded(self, step: int) -> Rank | None:
-        """The rank that was recorded at a step."""
-        first = next(iter(self.sets), None)
-        for row in reversed(Record(self.run.metrics).read("valid")):
-            if row["step"] == step and row["set"] == first and not row["averaged"]:
-                return self._decide(row)
-        return None
 
     def _decide(self, row: dict[str, Any]) -> Rank:
         value = float(row[self.deciding])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import math
 import random
 import re
@@ -494,6 +495,54 @@ def test_damaged_snapshots_do_not_keep_a_run_from_its_end(tmp_path: Path, stoppe
     said = log(tmp_path / "run")
     assert all(f"warning: {path}: " in said for path in (gone, flipped))
     assert "valid at average of 2 snapshots: nll " in said
+
+
+@pytest.mark.parametrize("harm", [lambda b: b"{hello\n\xff" + b, lambda b: b[:-20]], ids=["a foreign line", "cut off"])
+def test_a_record_that_somebody_has_changed_ends_no_run(tmp_path: Path, stopped: Path, unbroken: Path, harm: Any):
+    """What can still be read stays whole lines; the weights and scores need none of it."""
+    shutil.copytree(stopped, tmp_path / "run")
+    record = tmp_path / "run" / "metrics.jsonl"
+    record.write_bytes(harm(record.read_bytes()))
+    assert fit(resume_config(tmp_path)) == 0
+    lines = record.read_bytes().removeprefix(b"{hello\n\xff").splitlines()
+    assert json.loads(lines[-1])["kind"] == "valid" and all(json.loads(line)["step"] for line in lines)
+    ours, theirs = (checkpoint.open_checkpoint(last(run)) for run in (tmp_path / "run", unbroken))
+    assert (ours.step, ours.score) == (theirs.step, theirs.score)
+
+
+def test_a_record_without_its_checkpoints_is_not_emptied_silently(tmp_path: Path, stopped: Path, capfd: Any):
+    shutil.copytree(stopped, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    with open(tmp_path / "run" / "metrics.jsonl", "a") as stream:
+        stream.write("half a li")
+    assert fit(resume_config(tmp_path, steps=1)) == 0
+    [warning] = [line for line in capfd.readouterr().err.splitlines() if "on record" in line]
+    assert re.fullmatch(
+        r"warning: \S+checkpoints: holds no checkpoint of the 32 steps on record; starting anew", warning
+    )
+    assert fit(resume_config(tmp_path, steps=1), fresh=True) == 0
+    assert "on record" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("away", [shutil.rmtree, lambda run: run.rename(run.with_name("elsewhere"))])
+def test_a_run_directory_that_goes_away_is_one_clear_error(tmp_path: Path, away: Callable[[Path], Any]):
+    config = make_toy(tmp_path, train=300, **FEW)
+    with (
+        when(lambda state: state.step == 3, lambda: away(tmp_path / "run")),
+        pytest.raises(NmtError, match=r"run/(train\.log|metrics\.jsonl): cannot be written: No such file"),
+    ):
+        fit(config)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "train.log", "valid", "checkpoints"])
+def test_what_stands_in_the_way_of_a_run_is_one_clear_error(tmp_path: Path, name: str, command: Callable[..., Answer]):
+    config = make_toy(tmp_path, train=60, **FEW)
+    assert command("prepare", config).code == 0
+    way = tmp_path / "run" / name
+    way.write_text("") if name in ("valid", "checkpoints") else way.mkdir()
+    code, _, err = command("train", config)
+    assert code == 2 and err.splitlines()[-1].startswith(f"error: {way}: is a ")
 
 
 # --- one training at a time ---
