@@ -154,7 +154,7 @@ def test_a_training_that_nobody_watches_writes_plain_lines_to_stderr(tmp_path: P
 # --- signals ---
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 138)])
 def test_a_signal_ends_the_command_quietly_with_its_own_code(tmp_path: Path, number: int, code: int) -> None:
     """Case 39. The command waits in the middle of reading its config, since that is a pipe that nobody writes to."""
     pipe = tmp_path / "config.yaml"
