@@ -68,7 +68,7 @@ def _terminate(number: int, _: FrameType | None) -> NoReturn:
 
 def main() -> None:
     """Runs the command line; exit code 0 done, 1 our bug, 2 the user's mistake, 128 + its number after a signal."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):  # as an exception, so that half-written files are cleared away
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):  # as exceptions, so that half-written files go away
         signal.signal(number, _terminate)
     if sys.stderr is None:  # closed by who has started us; a closed stdout is named when it is needed
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # to the end of the process
