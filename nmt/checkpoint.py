@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Any
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -36,7 +37,8 @@ from nmt.strict_yaml import dump, parse_yaml
 from nmt.tokenizer import Tokenizer
 
 FORMAT = 1
-CHECKSUM = "checksum"  # of the state's other entries
+CHECKSUM = "checksum"  # of the state's other entries, or of a snapshot's weights
+ASIDE = "damaged-"  # before the name of a checkpoint that is not what was written
 WEIGHTS, OPTIMIZER, STATE, CONFIG = "model.safetensors", "optimizer.safetensors", "state.json", "config.yaml"
 
 
@@ -151,25 +153,37 @@ def open_checkpoint(directory: Path) -> Checkpoint:
     return Checkpoint(directory, state)
 
 
+def directories(run: Run, prefix: str = "") -> list[Path]:
+    """Those whose names say that they are checkpoints of ours; anything else that lies there is left alone."""
+    ours = re.compile(rf"{prefix}step-\d{{8,}}(\.average)?")
+    return sorted(path for path in run.checkpoints.glob("*/") if ours.fullmatch(path.name))
+
+
 def complete(run: Run) -> list[Checkpoint]:
     """The run's checkpoints, oldest first. A directory gets its name only when it is whole.
 
     Raises DamagedError if one cannot be opened any more.
     """
-    found = [open_checkpoint(path) for path in run.checkpoints.glob("step-*/")]
+    found = [open_checkpoint(path) for path in directories(run)]
     return sorted(found, key=lambda c: (c.step, c.averaged))
 
 
 def set_damaged_aside(run: Run, say: Callable[[str], None]) -> None:
     """Renames checkpoints that are not what was written, so that nothing counts on them, and says which."""
-    for path in sorted(run.checkpoints.glob("step-*/")):
+    for path in directories(run):
         try:
             open_checkpoint(path).verify()
         except DamagedError as error:
-            aside = path.with_name(f"damaged-{path.name}")
+            aside = path.with_name(f"{ASIDE}{path.name}")
             shutil.rmtree(aside, ignore_errors=True)
             path.rename(aside)
             say(f"warning: {error}; it is now {aside.name}")
+
+
+def check_not_all_damaged(run: Run) -> None:
+    """For a run without a checkpoint. Raises CheckpointError if it had some."""
+    if directories(run, ASIDE):
+        raise CheckpointError(f"{run.checkpoints}: all checkpoints are damaged; train anew with --fresh")
 
 
 def by_score(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
@@ -199,6 +213,7 @@ def find(model: str) -> Checkpoint:
     else:
         checkpoints = complete(Run(path))
         if not checkpoints:
+            check_not_all_damaged(Run(path))
             raise CheckpointError(f"{path}: holds no checkpoint; train it first: nmt train CONFIG")
         found = by_score(checkpoints)[0]
     found.verify()
@@ -231,10 +246,28 @@ def save(
 
 def save_snapshot(run: Run, step: int, model: Transformer) -> None:
     """Keeps the weights of a step for the average."""
-    path = snapshot_path(run, step)
+    path, tensors = snapshot_path(run, step), weights(model)
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_file(path) as stream:
-        stream.write(safetensors.torch.save(weights(model)))
+        stream.write(safetensors.torch.save(tensors, {CHECKSUM: _checksum_of(tensors)}))
+
+
+def read_snapshot(run: Run, step: int) -> dict[str, Tensor]:
+    """Raises DamagedError if it is not what was written."""
+    path = snapshot_path(run, step)
+    tensors = _read_tensors(path)
+    with safe_open(path, "pt") as file:
+        if (file.metadata() or {}).get(CHECKSUM) != _checksum_of(tensors):
+            raise DamagedError(f"{path}: its content is not what was saved (wrong checksum)")
+    return tensors
+
+
+def _checksum_of(tensors: dict[str, Tensor]) -> str:
+    found = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        found.update(name.encode())
+        found.update(tensor.numpy().tobytes())
+    return found.hexdigest()
 
 
 def weights(model: Transformer) -> dict[str, Tensor]:
@@ -253,13 +286,20 @@ def load_weights(model: Transformer, tensors: dict[str, Tensor], where: Path) ->
             parameter.copy_(tensors[name])
 
 
-def average(run: Run, steps: list[int]) -> dict[str, Tensor]:
-    """The mean of snapshots, summed in fp64."""
+def average(run: Run, steps: list[int], say: Callable[[str], None]) -> tuple[dict[str, Tensor], int]:
+    """The mean of the snapshots that are what was written, summed in fp64, and their number; says which are not."""
     total: dict[str, Tensor] = {}
+    count = 0
     for step in steps:
-        for name, tensor in _read_tensors(snapshot_path(run, step)).items():
+        try:
+            snapshot = read_snapshot(run, step)
+        except DamagedError as error:
+            say(f"warning: {error}; the average does without it")
+            continue
+        count += 1
+        for name, tensor in snapshot.items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
-    return {name: (tensor / len(steps)).float() for name, tensor in total.items()}
+    return {name: (tensor / count).float() for name, tensor in total.items()}, count
 
 
 def snapshot_path(run: Run, step: int) -> Path:
@@ -305,4 +345,4 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path}: cannot be read as safetensors: {error}") from None
+        raise DamagedError(f"{path}: cannot be read as safetensors: {error}") from None

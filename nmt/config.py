@@ -79,8 +79,13 @@ class Keep:
 @dataclass(kw_only=True)
 class Train:
     __pydantic_config__ = STRICT
-    batch_tokens: Annotated[Count, "rows x longest side, padding counted, per update over all its micro-batches"] = 4096
-    accumulate: Annotated[Literal["auto"] | Count, "micro-batches per update; auto: as few as memory allows"] = "auto"
+    batch_tokens: Annotated[
+        int, Range(ge=1, le=10**9), "rows x longest side, padding counted, per update over all its micro-batches"
+    ] = 4096
+    accumulate: Annotated[
+        Literal["auto"] | Annotated[int, Range(ge=1, le=100_000)],
+        "micro-batches per update; auto: as few as memory allows",
+    ] = "auto"
     steps: Annotated[Count | None, "updates after which the run ends"] = None
     epochs: Annotated[Count | None, "passes over the training data after which the run ends"] = None
     minutes: Annotated[
@@ -321,6 +326,8 @@ def _cross_checks(config: Config, source: Source) -> Iterator[str]:
         )
     if not config.data.train:
         yield f"{source.place(('data', 'train'))}: `data.train` must list at least one corpus"
+    if "\0" in config.run_dir:
+        yield f"{source.place(('run_dir',))}: `run_dir` must be a path, without NUL, but is {config.run_dir!r} instead"
     if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", train.device):
         yield (
             f"{source.place(('train', 'device'))}: `train.device` must be auto, cpu, mps, cuda or cuda:N, "

@@ -24,5 +24,9 @@ class CheckpointError(NmtError):
     """A model or run directory that cannot be loaded or continued."""
 
 
+class NotFiniteError(NmtError):
+    """A model whose results are no numbers."""
+
+
 class DeviceError(NmtError):
     """A device or precision that this machine does not have."""

@@ -179,6 +179,8 @@ def write_file(path: str | Path, overwrite: bool = True) -> Iterator[IO[bytes]]:
     directly, since it cannot be replaced.
     """
     if str(path) == "-":
+        if sys.stdout is None or sys.stdout.closed:
+            raise NmtError("stdout: is closed; name a file to write, or leave it open")
         try:
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()

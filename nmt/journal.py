@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from nmt.errors import NmtError
+from nmt.errors import NmtError, NotFiniteError
 from nmt.progress import TrainingProgress
 from nmt.run import Record, Run, cut, size
 from nmt.signals import Stop
@@ -21,7 +20,7 @@ class Journal:
         self.paths, self.first = paths, first
         self.progress = TrainingProgress(paths.log if first else None)
         self.record = Record(paths.metrics)
-        self.board = _board(paths.directory / "tensorboard") if tensorboard and first else None
+        self.board = summary_writer()(str(paths.directory / "tensorboard")) if tensorboard and first else None
         self.line = self.progress.line
 
     def close(self) -> None:
@@ -75,19 +74,20 @@ class Journal:
 
     @contextlib.contextmanager
     def whole_or_nothing(self) -> Iterator[None]:
-        """What is written inside is taken back if a signal breaks it off."""
+        """What is written inside is taken back if a signal or numbers that are none break it off."""
         before = self.sizes()
         try:
             yield
-        except Stop:
+        except (Stop, NotFiniteError):
             cut(self.paths.metrics, before[0])
             cut(self.paths.log, before[1])
             raise
 
 
-def _board(directory: Path) -> Any:
+def summary_writer() -> Any:
+    """TensorBoard's. Raises NmtError where it is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise NmtError("train.tensorboard needs the package tensorboard: pip install 'nmt[tensorboard]'") from None
-    return SummaryWriter(str(directory))
+    return SummaryWriter

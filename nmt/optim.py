@@ -80,7 +80,7 @@ def _adamw(
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},  # norms and biases
     ]
     kept = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(kept, lr=lr, betas=(betas[0], betas[1]), eps=eps, fused=True)
+    return torch.optim.AdamW(kept, lr=lr, betas=(float(betas[0]), float(betas[1])), eps=eps, fused=True)
 
 
 def muon(

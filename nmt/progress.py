@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -16,9 +17,12 @@ T = TypeVar("T")
 
 
 def say(message: str) -> None:
-    """One line, above any bar."""
-    tqdm.write(message, file=sys.stderr)
-    sys.stderr.flush()
+    """One line, above any bar. Where nobody can read it any more (a closed pipe, a full disk), work goes on unheard."""
+    try:
+        tqdm.write(message, file=sys.stderr)
+        sys.stderr.flush()
+    except OSError:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # to the end of the process
 
 
 def bar(

@@ -17,7 +17,7 @@ from nmt.model.transformer import Transformer
 from nmt.optim import Optimizer
 from nmt.progress import say
 from nmt.ranks import Ranks
-from nmt.run import Run, cut
+from nmt.run import Record, Run, cut
 from nmt.runtime import Runtime
 
 # What becomes of a setting that is not as it was when a run goes on; the longest name that fits counts. What is not
@@ -61,6 +61,7 @@ class TrainState:
     best: list[float] | None = None  # the best so far: its score, larger is better, and its -nll, which parts equals
     stale: int = 0  # validations since then, for patience
     validated: int = 0  # the step of the last validation
+    score: list[float] | None = None  # and what came of it, as in `best`
     seconds: float = 0.0  # spent in earlier processes
     snapshots: list[int] = field(default_factory=list)  # steps whose weights are kept for the average
     since_log: dict[str, float] = field(default_factory=dict)  # sums over the steps since the last log line
@@ -114,9 +115,10 @@ def resume(
     """
     found = newest(paths, ranks)
     if found is None:
-        if any(paths.checkpoints.glob("damaged-*")):
-            raise CheckpointError(f"{paths.checkpoints}: all checkpoints are damaged; train anew with --fresh")
+        checkpoint.check_not_all_damaged(paths)
         if ranks.first:
+            if last := Record(paths.metrics).last_step():
+                say(f"warning: {paths.checkpoints}: holds no checkpoint of the {last} steps on record; starting anew")
             cut(paths.metrics, 0)
             cut(paths.log, 0)
         return TrainState(), []
@@ -139,7 +141,7 @@ def resume(
         )
     state = _state(found)
     if any(key == measure or key.startswith(f"{measure}.") for key in changes for measure in MEASURES):
-        state.best, state.stale = None, 0
+        state.best, state.stale, state.score = None, 0, None
     if "train.accumulate" in changes:
         state.accumulate = None
     into.load(found)
@@ -174,7 +176,7 @@ def newest(paths: Run, ranks: Ranks) -> Checkpoint | None:
 
 def begun(paths: Run) -> bool:
     """Whether there is a checkpoint, damaged or not."""
-    return any(path.name.startswith(("step-", "damaged-")) for path in paths.checkpoints.glob("*/"))
+    return bool(checkpoint.directories(paths) or checkpoint.directories(paths, checkpoint.ASIDE))
 
 
 def take_over(model: Transformer, config: Config, found: Checkpoint) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import NmtError
-from nmt.files import append_line, locked, remove_leftovers
+from nmt.files import append_line, check_writable, locked, remove_leftovers
 
 
 class Run:
@@ -29,6 +29,14 @@ class Run:
     @property
     def exists(self) -> bool:
         return os.path.isdir(self.prepared) or os.path.isdir(self.checkpoints)
+
+    def check(self) -> None:
+        """Raises NmtError if something stands where a training is to write."""
+        for file in (self.config, self.metrics, self.log):
+            check_writable(file)
+        for directory in (self.checkpoints, self.valid):
+            if directory.exists() and not directory.is_dir():
+                raise NmtError(f"{directory}: is a file, expected a directory to write into; move it away")
 
     @contextlib.contextmanager
     def claimed(self, what: str, by_me: bool = True) -> Iterator[None]:
@@ -63,7 +71,7 @@ class Run:
                 yield
             finally:
                 if not self.exists:
-                    lock.unlink()
+                    lock.unlink(missing_ok=True)  # somebody has moved the run away meanwhile
                     with contextlib.suppress(OSError):  # somebody else put a file there meanwhile
                         for path in made:
                             path.rmdir()
@@ -78,12 +86,13 @@ class Record:
     def append(self, kind: str, **values: Any) -> None:
         append_line(self.path, json.dumps({"kind": kind, **values}, ensure_ascii=False))
 
-    def read(self, kind: str | None = None) -> list[dict[str, Any]]:
-        if not self.path.exists():
-            return []
-        lines = self.path.read_text(encoding="utf-8").split("\n")
-        rows = [json.loads(line) for line in lines if line]
-        return [row for row in rows if kind in (None, row["kind"])]
+    def last_step(self) -> int:
+        """The last one recorded, 0 if there is none; what others have written there is passed over."""
+        lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n") if self.path.exists() else []
+        for line in reversed(lines):
+            with contextlib.suppress(ValueError, TypeError, KeyError):
+                return int(json.loads(line)["step"])
+        return 0
 
 
 def size(path: Path) -> int:
@@ -91,7 +100,8 @@ def size(path: Path) -> int:
 
 
 def cut(path: Path, length: int) -> None:
-    """Shortens a log to what it was, so that a resumed run writes no line twice."""
-    if size(path) > length:
+    """Shortens a log to what it was, so that a resumed run writes no line twice. It then ends with a whole line, also
+    if somebody has changed it meanwhile."""
+    if path.exists():
         with open(path, "rb+") as stream:
-            stream.truncate(length)
+            stream.truncate(stream.read(length).rfind(b"\n") + 1)

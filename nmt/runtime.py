@@ -28,6 +28,7 @@ from nmt.ranks import started
 
 T = TypeVar("T")
 U = TypeVar("U")
+MOST_THREADS = 1024  # far more than this end torch without a word
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -58,6 +59,8 @@ def choose(device: str = "auto", precision: str = "auto", threads: str | int = "
     """Resolves what the user asked for against what is there. Raises DeviceError when it is not."""
     chosen = _device(device)
     count = max(1, processors() // started()[2]) if threads == "auto" else int(threads)
+    if not 1 <= count <= MOST_THREADS:
+        raise DeviceError(f"threads must be 1 to {MOST_THREADS:,}, but are {count:,} instead")
     torch.set_num_threads(count)
     if chosen.type == "cpu":
         keep_memory()

@@ -11,7 +11,7 @@ import dataclasses
 import math
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -23,10 +23,10 @@ from nmt import checkpoint, optim, runtime
 from nmt.choice import Choice, build
 from nmt.config import Config
 from nmt.data import filters, plan
-from nmt.errors import NmtError
+from nmt.errors import NmtError, NotFiniteError
 from nmt.feed import Ahead, Feed, Pairs, Position, Ready
 from nmt.files import write_file
-from nmt.journal import Journal
+from nmt.journal import Journal, summary_writer
 from nmt.loss import OBJECTIVES, Objective
 from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
@@ -58,13 +58,13 @@ class Sets:
     digest: str
 
 
-def fit(config: Config, sets: Sets, ranks: Ranks | None = None) -> int:
+def fit(config: Config, sets: Sets, ranks: Ranks | None = None, fresh: bool = False) -> int:
     """Trains, or goes on training, in config.run_dir. Returns 0, or 128 + the signal that ended it early.
 
-    The caller holds the run directory's lock.
+    `fresh` deletes what an earlier training left. The caller holds the run directory's lock.
     """
     with Signals() as signals:
-        trainer = Trainer(config, sets, signals, ranks or Ranks())
+        trainer = Trainer(config, sets, signals, ranks or Ranks(), fresh)
         try:
             return trainer.run()
         finally:
@@ -74,7 +74,9 @@ def fit(config: Config, sets: Sets, ranks: Ranks | None = None) -> int:
 class Trainer:
     """One process's hold on a run: the model, its optimiser, its state, and where they go."""
 
-    def __init__(self, config: Config, sets: Sets, signals: Signals, ranks: Ranks | None = None) -> None:
+    def __init__(
+        self, config: Config, sets: Sets, signals: Signals, ranks: Ranks | None = None, fresh: bool = False
+    ) -> None:
         settings = config.train
         self.config, self.settings, self.sets, self.signals = config, settings, sets, signals
         self.ranks = ranks or Ranks()
@@ -91,18 +93,23 @@ class Trainer:
         self.started = time.monotonic()
         self.journal = Journal(self.paths, self.ranks.first, settings.tensorboard)
         self.resumed = Resumed(self.model, self.optimizer, optim.averages(self.model, settings.ema))
-        if settings.init_from and not begun(self.paths):
+        if settings.init_from and (fresh or not begun(self.paths)):
             take_over(self.model, config, checkpoint.find(settings.init_from))
             self.resumed.averages = optim.averages(self.model, settings.ema)
-        self.state, self.differences = resume(
-            self.paths, config, self.runtime, self.resumed, pieces.digest(), sets.digest, self.ranks
-        )
-        self.ranks.wait()  # the logs are cut
         mine, of = self.ranks.rank, self.ranks.world
         device = self.runtime.device
         self.feed = Feed(sets.train, sets.shares, settings.batch_tokens, config.seed, device, mine, of)
         self.updater = Updater(self.model, self._objective(), self.optimizer, self.feed, self.ranks, self.runtime)
         self.validation = self._validation()
+        self.validation.check()
+        if fresh:
+            self.ranks.wait()  # all processes can begin, so that nothing is deleted in vain
+            if self.ranks.first:
+                start_anew(self.paths)
+        self.state, self.differences = resume(
+            self.paths, config, self.runtime, self.resumed, pieces.digest(), sets.digest, self.ranks
+        )
+        self.ranks.wait()  # the logs are cut
         self._begin()
 
     def _begin(self) -> None:
@@ -187,11 +194,11 @@ class Trainer:
                 stream.write(dump(self.config.tree()).encode())
         self._greet()
         try:
-            while not self._finished() or not self._sound():
-                if self._due(settings.validate_every) and self.state.validated != self.state.step:
+            while not self._finished() or self.state.validated != self.state.step:
+                if self._finished() or (self._due(settings.validate_every) and self.state.validated != self.state.step):
                     if self._sound():
                         self.validate()
-                    continue  # patience may have run out
+                    continue  # patience may have run out, or the run has gone back
                 if self._due(settings.save_every) and self.saved != self.state.step:
                     self.save()
                 if self.stopping:
@@ -223,9 +230,7 @@ class Trainer:
         return self.passed >= 1 or (patience > 0 and self.state.stale >= patience)
 
     def _finish(self) -> None:
-        """The end of a run always validates and saves, also the average of the last snapshots."""
-        if self.state.validated != self.state.step:
-            self.validate()
+        """The end of a run, which is validated, always saves, also the average of the last snapshots."""
         if self.saved != self.state.step:  # before the average: snapshots that no checkpoint names are deleted
             self.save()
         if len(self.state.snapshots) > 1 and self.sets.valid:
@@ -392,8 +397,12 @@ class Trainer:
         paused = time.monotonic()
         state, settings = self.state, self.settings
         model = self._measured()
-        score = self._measure(model)
-        state.validated = state.step
+        try:
+            score = self._measure(model)
+        except NotFiniteError as error:
+            self._go_back(str(error))
+            return
+        state.validated, state.score = state.step, None if score is None else list(score)
         if settings.average and self.ranks.first:
             checkpoint.save_snapshot(self.paths, state.step, model)
         state.snapshots = [*state.snapshots, state.step][-settings.average :] if settings.average else []
@@ -404,15 +413,22 @@ class Trainer:
             state.stale += 1
         self.log_started += time.monotonic() - paused
         if better or self._due(settings.save_every):
-            self.save(score)
+            self.save()
 
     def _score_average(self) -> None:
         """The mean of the last snapshots is scored like any other model, and competes for best."""
         self.ranks.wait()  # the first process writes the snapshots
+        mean, count = checkpoint.average(self.paths, self.state.snapshots, self.journal.line)
+        if count < 2:
+            return
         averaged = copy.deepcopy(self.model)
-        checkpoint.load_weights(averaged, checkpoint.average(self.paths, self.state.snapshots), self.paths.checkpoints)
-        score = self._measure(averaged, len(self.state.snapshots))
-        self._write(averaged, score, averaged=True)
+        checkpoint.load_weights(averaged, mean, self.paths.checkpoints)
+        try:
+            score = self._measure(averaged, count)
+        except NotFiniteError as error:
+            self.journal.line(f"warning: the average of the last snapshots is not kept: {error}")
+        else:
+            self._write(averaged, score, averaged=True)
 
     def _measure(self, model: Transformer, averaged: int = 0) -> Rank | None:
         """Scores a model on the validation sets; broken off by a signal, it leaves no trace in the logs."""
@@ -426,19 +442,18 @@ class Trainer:
 
     # --- saving ---
 
-    def save(self, score: Rank | None = None) -> None:
+    def save(self) -> None:
         if not self._sound():
             return
         self._collect()
         self.state.metrics_bytes, self.state.log_bytes = self.journal.sizes()
         self.state.loss_scale, self.state.finite_in_row = self.updater.scale, self.updater.finite_in_row
-        if score is None and self.state.validated == self.state.step:
-            score = self.validation.recorded(self.state.step)
+        score = self.state.score if self.state.validated == self.state.step else None
         self._write(self._measured(), score, averaged=False)
         self.saved = self.state.step
         self.log_started = time.monotonic()  # the speed of training is that of training
 
-    def _write(self, model: Transformer, score: Rank | None, averaged: bool) -> None:
+    def _write(self, model: Transformer, score: Sequence[float] | None, averaged: bool) -> None:
         if not self.ranks.first:
             return
         state = dataclasses.asdict(self.state)
@@ -483,7 +498,6 @@ class Trainer:
             self.journal.line("the limit is in minutes, so that the run cannot be reproduced exactly")
         if not self.sets.valid:
             self.journal.line("warning: no validation set; the last checkpoint counts as the best")
-        self.validation.check()
 
     def _batches(self) -> str:
         """What an epoch is, judged by its first window."""
@@ -508,6 +522,8 @@ def train(config: Config, fresh: bool) -> int:
 
     paths = Run(config.run_dir)
     where = runtime.choose(config.train.device, config.train.precision, config.train.threads)  # says what is missing
+    if config.train.tensorboard:
+        summary_writer()  # likewise
     tokenizer_from = None
     if config.train.init_from:
         going_on = begun(paths) and not fresh  # then the model to start from is not needed any more
@@ -519,9 +535,7 @@ def train(config: Config, fresh: bool) -> int:
     ranks = join(where.device)
     try:
         with paths.claimed("training", ranks.first):
-            if fresh and ranks.first:
-                start_anew(paths)
-            ranks.wait()
+            paths.check()
             tokenizer = prepared.tokenizer()
             pairs = sampled(
                 prepared.train(),
@@ -532,6 +546,6 @@ def train(config: Config, fresh: bool) -> int:
             )
             shares = prepared.shares(config)
             sets = Sets(pairs, shares, prepared.valid(), tokenizer, prepared.directory, prepared.digest())
-            return fit(config, sets, ranks)
+            return fit(config, sets, ranks, fresh)
     finally:
         leave()

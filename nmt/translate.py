@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,7 @@ import torch
 from nmt import checkpoint, runtime
 from nmt.choice import Choice, build, options_of
 from nmt.data.batches import pad_sources
+from nmt.errors import NotFiniteError
 from nmt.jobs import ordered_map, processors
 from nmt.model.transformer import Transformer
 from nmt.progress import say
@@ -58,6 +60,7 @@ class _Block:
     """Lines that are sorted by length and translated together: what is done, and the batches that are not yet, each a
     list of lines by their number in the block, as ids."""
 
+    first: int  # the number of its first line among all
     done: list[Translation]
     waiting: deque[list[tuple[int, np.ndarray]]]
 
@@ -144,9 +147,9 @@ class Translator:
 
         for found in ordered_map(self._search, sources(), self.workers, forked=True, mend=MEND):
             yield from _finished(blocks)  # those of blank lines only
-            best = [some[0] for some in found]
-            texts = self.tokenizer.decode([h.tokens for h in best])
-            for (i, _), text, h in zip(blocks[0].waiting.popleft(), texts, best, strict=True):
+            numbers = [i for i, _ in blocks[0].waiting.popleft()]
+            best = [self._best(some, blocks[0].first + i) for i, some in zip(numbers, found, strict=True)]
+            for i, h, text in zip(numbers, best, self.tokenizer.decode([h.tokens for h in best]), strict=True):
                 blocks[0].done[i] = Translation(text, h.score, len(h.tokens), h.truncated)
             yield from _finished(blocks)
         yield from _finished(blocks)
@@ -170,7 +173,15 @@ class Translator:
             rows = max(1, batch_tokens // (len(encoded[start][1]) * self.beams))
             waiting.append(encoded[start : start + rows])
             start += rows
-        return _Block([Translation(line) for line in lines], waiting)
+        return _Block(first, [Translation(line) for line in lines], waiting)
+
+    def _best(self, found: list[Hypothesis], line: int) -> Hypothesis:
+        if not found or not math.isfinite(found[0].score):
+            raise NotFiniteError(
+                f"line {line}: the model's scores are no finite numbers, since its training diverged; "
+                "use another checkpoint"
+            )
+        return found[0]
 
     def _search(self, src: list[np.ndarray]) -> list[list[Hypothesis]]:
         def too_much(ids: np.ndarray) -> str:

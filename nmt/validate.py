@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import time
@@ -12,11 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from nmt.choice import Choice
+from nmt.errors import NotFiniteError
 from nmt.files import write_file
 from nmt.metrics import LOWER_IS_BETTER, Metric
 from nmt.model.transformer import Transformer
 from nmt.ranks import Ranks
-from nmt.run import Record, Run
+from nmt.run import Run
 from nmt.runtime import Runtime
 from nmt.score import log_probs
 from nmt.tokenizer import Tokenizer
@@ -64,21 +66,13 @@ class Validation:
         """Measures a model on all sets; returns what to record of each, and its rank, larger is better.
 
         `averaged` is the number of snapshots that the model is the mean of. The rank is None when there is no set. All
-        processes take their part of the lines, and all know the result.
+        processes take their part of the lines, and all know the result. Raises NotFiniteError in all of them.
         """
         # A frozen copy translates exactly as the saved checkpoint will.
         frozen = copy.deepcopy(model).freeze(self.runtime.dtype)
         translator = Translator.of(frozen, self.tokenizer, self.search, self.runtime)
         rows = [self._measure(translator, name, pairs, step, averaged) for name, pairs in self.sets.items()]
         return rows, self._decide(rows[0]) if rows else None
-
-    def recorded(self, step: int) -> Rank | None:
-        """The rank that was recorded at a step."""
-        first = next(iter(self.sets), None)
-        for row in reversed(Record(self.run.metrics).read("valid")):
-            if row["step"] == step and row["set"] == first and not row["averaged"]:
-                return self._decide(row)
-        return None
 
     def _decide(self, row: dict[str, Any]) -> Rank:
         value = float(row[self.deciding])
@@ -92,11 +86,16 @@ class Validation:
         mine = np.arange(self.ranks.rank, len(pairs), self.ranks.world)
         src, tgt = ([ids[:most] for ids in side] for side in pairs.ids(mine))
         texts = list(pairs.texts())
-        translated = translator.translate([texts[i][0] for i in mine])
+        translated: list[str] | None = None
+        with contextlib.suppress(NotFiniteError):  # which all processes have to know of
+            translated = translator.translate([texts[i][0] for i in mine])
         of_each = self.ranks.gather((log_probs(translator.model, src, tgt, self.runtime.device), translated))
         token_scores = _dealt([scores for scores, _ in of_each])
-        hypotheses = _dealt([lines for _, lines in of_each])
         nll = -float(np.concatenate(token_scores).mean(dtype=np.float64))
+        translations = [lines for _, lines in of_each if lines is not None]
+        if len(translations) < len(of_each) or not math.isfinite(nll):
+            raise NotFiniteError(f"the scores of {name} are not finite")
+        hypotheses = _dealt(translations)
         references = [list(column) for column in zip(*(refs for _, refs in texts), strict=True)]
         scores = [metric(hypotheses, references) for metric in self.metrics]
         if self.ranks.first:

@@ -106,7 +106,7 @@ def command(
     """`nmt ARGUMENTS` in this process, from the test's own folder: as `run_nmt`, but without the time to start."""
     from nmt.cli import main
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGPIPE)
     handlers = [signal.getsignal(number) for number in numbers]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("nmt.runtime.processors", lambda: 1)  # toys are faster on one thread

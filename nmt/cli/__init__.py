@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from types import FrameType
@@ -10,6 +11,7 @@ from typing import Any, NoReturn
 import typer
 
 from nmt.cli import config, evaluate, prepare, train, translate
+from nmt.cli.options import put
 from nmt.errors import NmtError
 
 app = typer.Typer(
@@ -31,7 +33,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from nmt import __version__
 
-        typer.echo(f"nmt {__version__}")
+        put(f"nmt {__version__}\n")
         raise typer.Exit
 
 
@@ -50,7 +52,13 @@ def _wrong_usage(error: Any) -> int:
     message = error.format_message()
     if "\n" not in message:
         message = f"error: {message.rstrip('.')}; see {error.ctx.command_path if error.ctx else 'nmt'} --help"
-    print(message, file=sys.stderr)
+    return _complain(message)
+
+
+def _complain(message: str) -> int:
+    from nmt.progress import say
+
+    say(message)
     return 2
 
 
@@ -59,16 +67,17 @@ def _terminate(number: int, _: FrameType | None) -> NoReturn:
 
 
 def main() -> None:
-    """Runs the command line; exit code 0 done, 1 our bug, 2 the user's mistake, 130 and 143 after signals."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # as an exception, so that half-written files are cleared away
+    """Runs the command line; exit code 0 done, 1 our bug, 2 the user's mistake, 128 + its number after a signal."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):  # as exceptions, so that half-written files go away
         signal.signal(number, _terminate)
+    if sys.stderr is None:  # closed by who has started us; a closed stdout is named when it is needed
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # to the end of the process
     for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
-        stream.reconfigure(encoding="utf-8", errors=errors)  # type: ignore[union-attr]
+        if stream is not None:
+            stream.reconfigure(encoding="utf-8", errors=errors)  # type: ignore[union-attr]
     try:
         sys.exit(app(standalone_mode=False))
     except USAGE_ERROR as error:
         sys.exit(_wrong_usage(error))
     except NmtError as error:
-        for line in str(error).split("\n"):
-            print(f"error: {line}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(_complain("\n".join(f"error: {line}" for line in str(error).split("\n"))))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import end_with_the_reader
+from nmt.cli.options import end_with_the_reader, put
 
 PACKAGE = Path(__file__).parent.parent
 
@@ -24,4 +24,4 @@ def config(name: Annotated[str, typer.Argument(metavar="NAME", help="demo, multi
     known = sorted(path.stem for path in directory.glob("*.yaml"))
     if name not in known:
         raise ConfigError(f"there is no config `{name}`{did_you_mean(name, known)}; there are {', '.join(known)}")
-    typer.echo((directory / f"{name}.yaml").read_text(encoding="utf-8"), nl=False)
+    put((directory / f"{name}.yaml").read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Device, Precision, SearchOverrides, Threads, end_with_the_reader, search_options
+from nmt.cli.options import Device, Precision, SearchOverrides, Threads, end_with_the_reader, put, search_options
 
 
 def evaluate(
@@ -51,7 +51,6 @@ def evaluate(
     )
     results = run(request)
     if as_json:
-        typer.echo(json.dumps([result.tree() for result in results], indent=1, ensure_ascii=False))
-        return
-    for result in results:
-        typer.echo(result.text())
+        put(json.dumps([result.tree() for result in results], indent=1, ensure_ascii=False) + "\n")
+    else:
+        put("".join(f"{result.text()}\n" for result in results))

@@ -30,6 +30,14 @@ def end_with_the_reader() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
+def put(text: str) -> None:
+    """Prints a result."""
+    from nmt.files import write_file
+
+    with write_file("-") as stream:
+        stream.write(text.encode())
+
+
 def search_options(overrides: list[str]) -> dict[str, Any]:
     """`search.beam=4` and the like -> options of a search. Raises ConfigError for any other key."""
     from nmt.choice import Choice

@@ -154,7 +154,7 @@ def test_a_training_that_nobody_watches_writes_plain_lines_to_stderr(tmp_path: P
 # --- signals ---
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 138)])
 def test_a_signal_ends_the_command_quietly_with_its_own_code(tmp_path: Path, number: int, code: int) -> None:
     """Case 39. The command waits in the middle of reading its config, since that is a pipe that nobody writes to."""
     pipe = tmp_path / "config.yaml"
@@ -188,6 +188,38 @@ def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
     )
     assert done.stdout == "# large\n"
     assert "Traceback" not in done.stderr and "Broken" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("redirected", "code", "err"),
+    [
+        ("config demo >/dev/full", 2, "error: stdout: cannot be written: No space left on device\n"),
+        ("config demo >&-", 2, "error: stdout: is closed; name a file to write, or leave it open\n"),
+        ("--version >/dev/full", 2, "error: stdout: cannot be written: No space left on device\n"),
+        ("config demo 2>&-", 0, ""),
+        ("config nosuch 2>/dev/full", 2, ""),
+        ("nosuch >&- 2>&-", 2, ""),
+    ],
+)
+def test_streams_that_are_full_or_closed(redirected: str, code: int, err: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    done = subprocess.run(f'"{sys.executable}" -m nmt {redirected}', shell=True, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (code, err)
+
+
+@pytest.mark.parametrize("lost", ["closed", "full"])
+def test_training_goes_on_when_nobody_can_hear_it(tmp_path: Path, command, monkeypatch, lost: str) -> None:
+    config = make_toy(tmp_path, train=60, steps=2, validate_every=2)
+    monkeypatch.setattr(sys, "stderr", None if lost == "closed" else open("/dev/full", "w", buffering=1))  # noqa: SIM115
+    assert command("train", config) == (0, b"", "")
+    assert "done at step 2" in (tmp_path / "run" / "train.log").read_text()
+
+
+def test_scores_that_cannot_be_written_are_one_line(tmp_path: Path, command, monkeypatch) -> None:
+    (tmp_path / "text").write_text("a b c d\n")
+    monkeypatch.setattr(sys, "stdout", open("/dev/full", "w"))  # noqa: SIM115
+    code, _, err = command("evaluate", "--hyp", "text", "--ref", "text", "--tgt-lang", "en")
+    assert (code, err) == (2, "error: stdout: cannot be written: No space left on device\n")
 
 
 BIG_CONFIG = """

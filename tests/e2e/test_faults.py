@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import math
 import random
 import re
@@ -79,9 +80,10 @@ Poison = Callable[..., list[int]]
 
 @pytest.fixture
 def poison(monkeypatch: pytest.MonkeyPatch) -> Poison:
-    """Makes one weight NaN after a step, at most so many times; returns a list that grows each time it is done."""
+    """Makes weights NaN, or another value, after a step, at most so many times; returns a list that grows each time it
+    is done."""
 
-    def put(step: int, times: int = 1) -> list[int]:
+    def put(step: int, times: int = 1, value: float = math.nan) -> list[int]:
         update, done = Trainer.update, []
 
         def spoiled(trainer: Trainer) -> None:
@@ -89,7 +91,7 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> Poison:
             if trainer.state.step == step and len(done) < times:
                 done.append(step)
                 with torch.no_grad():
-                    trainer.updater.parameters[3].view(-1)[0] = math.nan
+                    trainer.updater.parameters[3].view(-1)[0] = value
 
         monkeypatch.setattr(Trainer, "update", spoiled)
         return done
@@ -162,6 +164,26 @@ def test_weights_that_are_no_numbers_are_never_measured_or_saved(tmp_path: Path,
     assert all(math.isfinite(row["nll"]) for row in rows(tmp_path / "run"))
     assert last(tmp_path / "run").name == "step-00000012"
     assert_all_sound(tmp_path / "run")
+
+
+@pytest.mark.parametrize("moment", [8, 12], ids=["at a validation", "at the end"])
+def test_weights_whose_scores_are_no_numbers_are_never_kept(tmp_path: Path, poison: Poison, moment: int):
+    """They are finite themselves, but what comes of them is not."""
+    config = make_toy(tmp_path, train=300, **FEW)
+    poison(moment, value=3e38)
+    assert fit(config) == 0
+    said = log(tmp_path / "run")
+    assert f"the scores of valid are not finite: going back from step {moment} to step {moment - 4}, with 0.5" in said
+    assert "nan" not in said
+    assert [row["step"] for row in rows(tmp_path / "run", "valid")] == [4, 8, 12]
+    for found in assert_all_sound(tmp_path / "run"):
+        assert all(tensor.abs().max() < 100 for tensor in found.weights().values())
+
+
+def test_a_run_whose_first_validation_finds_no_numbers_ends_with_a_clear_line(tmp_path: Path):
+    config = make_toy(tmp_path, train=300, **FEW)
+    with pytest.raises(NmtError, match=r"diverged at step 3: the scores of valid are not finite, .* nothing was saved"):
+        fit(config, "train.optimizer.lr=1e10", "train.validate_every=3")
 
 
 def test_one_bad_batch_is_skipped_and_counted_and_training_goes_on(tmp_path: Path, around: Put):
@@ -462,6 +484,65 @@ def test_when_all_checkpoints_are_damaged_nothing_is_overwritten(tmp_path: Path,
         assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == numbers
     assert fit(config, fresh=True) == 0
     assert_same_run(tmp_path / "run", unbroken)
+
+
+def test_damaged_snapshots_do_not_keep_a_run_from_its_end(tmp_path: Path, stopped: Path):
+    shutil.copytree(stopped, tmp_path / "run")
+    gone, flipped = (tmp_path / "run" / "checkpoints" / "snapshots" / f"step-000000{s}.safetensors" for s in (10, 20))
+    gone.unlink()
+    flipped.write_bytes(flip_a_bit(flipped.read_bytes()))
+    assert fit(resume_config(tmp_path)) == 0
+    said = log(tmp_path / "run")
+    assert all(f"warning: {path}: " in said for path in (gone, flipped))
+    assert "valid at average of 2 snapshots: nll " in said
+
+
+@pytest.mark.parametrize("harm", [lambda b: b"{hello\n\xff" + b, lambda b: b[:-20]], ids=["a foreign line", "cut off"])
+def test_a_record_that_somebody_has_changed_ends_no_run(tmp_path: Path, stopped: Path, unbroken: Path, harm: Any):
+    """What can still be read stays whole lines; the weights and scores need none of it."""
+    shutil.copytree(stopped, tmp_path / "run")
+    record = tmp_path / "run" / "metrics.jsonl"
+    record.write_bytes(harm(record.read_bytes()))
+    assert fit(resume_config(tmp_path)) == 0
+    lines = record.read_bytes().removeprefix(b"{hello\n\xff").splitlines()
+    assert json.loads(lines[-1])["kind"] == "valid" and all(json.loads(line)["step"] for line in lines)
+    ours, theirs = (checkpoint.open_checkpoint(last(run)) for run in (tmp_path / "run", unbroken))
+    assert (ours.step, ours.score) == (theirs.step, theirs.score)
+
+
+def test_a_record_without_its_checkpoints_is_not_emptied_silently(tmp_path: Path, stopped: Path, capfd: Any):
+    shutil.copytree(stopped, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    with open(tmp_path / "run" / "metrics.jsonl", "a") as stream:
+        stream.write("half a li")
+    assert fit(resume_config(tmp_path, steps=1)) == 0
+    [warning] = [line for line in capfd.readouterr().err.splitlines() if "on record" in line]
+    assert re.fullmatch(
+        r"warning: \S+checkpoints: holds no checkpoint of the 32 steps on record; starting anew", warning
+    )
+    assert fit(resume_config(tmp_path, steps=1), fresh=True) == 0
+    assert "on record" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("away", [shutil.rmtree, lambda run: run.rename(run.with_name("elsewhere"))])
+def test_a_run_directory_that_goes_away_is_one_clear_error(tmp_path: Path, away: Callable[[Path], Any]):
+    config = make_toy(tmp_path, train=300, **FEW)
+    with (
+        when(lambda state: state.step == 3, lambda: away(tmp_path / "run")),
+        pytest.raises(NmtError, match=r"run/(train\.log|metrics\.jsonl): cannot be written: No such file"),
+    ):
+        fit(config)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "train.log", "valid", "checkpoints"])
+def test_what_stands_in_the_way_of_a_run_is_one_clear_error(tmp_path: Path, name: str, command: Callable[..., Answer]):
+    config = make_toy(tmp_path, train=60, **FEW)
+    assert command("prepare", config).code == 0
+    way = tmp_path / "run" / name
+    way.write_text("") if name in ("valid", "checkpoints") else way.mkdir()
+    code, _, err = command("train", config)
+    assert code == 2 and err.splitlines()[-1].startswith(f"error: {way}: is a ")
 
 
 # --- one training at a time ---

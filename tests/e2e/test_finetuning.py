@@ -178,6 +178,7 @@ def test_tensorboard_without_its_package_is_one_line(tmp_path: Path, monkeypatch
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(NmtError, match=r"train.tensorboard needs the package tensorboard: pip install"):
         fit(make_toy(tmp_path, train=60, **FEW), "train.tensorboard=true")
+    assert not (tmp_path / "run").exists()
 
 
 def test_tensorboard_gets_the_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -209,6 +209,16 @@ def test_fresh_trains_anew_on_the_same_prepared_data(tmp_path: Path, unbroken: P
     assert (tmp_path / "run" / "prepared" / "manifest.json").stat().st_mtime_ns == prepared
 
 
+def test_fresh_deletes_nothing_when_training_cannot_begin(tmp_path: Path, unbroken: Path):
+    shutil.copytree(unbroken, tmp_path / "run")
+    config = resume_config(tmp_path)
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    with pytest.raises(NmtError, match=r"train\.freeze: the model has no part `nonsense`"):
+        fit(config, "train.freeze=[nonsense]", fresh=True)
+    del before[tmp_path / "run" / ".lock"]
+    assert {path: path.read_bytes() for path in before} == before
+
+
 def test_another_model_is_not_taken_up(tmp_path: Path, unbroken: Path):
     shutil.copytree(unbroken, tmp_path / "run")
     config = resume_config(tmp_path)

@@ -637,3 +637,12 @@ def test_a_wrong_search_is_an_error_before_the_model_is_used(copy_run: Path):
         Translator(str(copy_run / "run"), "cpu", threads=1, search={"beams": 3})
     with pytest.raises(NmtError, match="beam"):
         Translator(str(copy_run / "run"), "cpu", threads=1, search={"beam": 0})
+
+
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+def test_a_model_that_diverged_is_one_clear_error(copy_run: Path, search: str) -> None:
+    translator = Translator(str(copy_run / "run"), search={"name": search})
+    with torch.no_grad():
+        translator.model.projection.weight.fill_(3e38)
+    with pytest.raises(NmtError, match=r"^line 2: the model's scores are no finite numbers"):
+        translator.translate(["", "a b"])

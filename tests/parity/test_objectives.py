@@ -313,7 +313,7 @@ def test_an_average_of_snapshots_is_their_mean(tmp_path: Path):
         checkpoint.save_snapshot(run, step, model)
         for name, parameter in model.named_parameters():
             kept.setdefault(name, []).append(parameter.detach().double().numpy().copy())
-    found = checkpoint.average(run, [10, 20, 30])
+    found, _ = checkpoint.average(run, [10, 20, 30], print)
     assert found.keys() == kept.keys()
     for name, snapshots in kept.items():
         torch.testing.assert_close(found[name], torch.from_numpy(sum(snapshots) / 3).float(), rtol=1e-6, atol=1e-7)

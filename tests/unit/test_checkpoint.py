@@ -6,6 +6,7 @@ import json
 import pickle
 import re
 import resource
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from nmt.files import sha256
 from nmt.model.transformer import Transformer
 from nmt.optim import OPTIMIZERS, Optimizer, adamw
 from nmt.ranks import Ranks
-from nmt.resume import newest
+from nmt.resume import begun, newest
 from nmt.run import Run
 from nmt.tokenizer import TOKENIZERS
 
@@ -187,6 +188,32 @@ def test_damaged_checkpoints_are_set_aside_and_named(save, tmp_path: Path):
     assert checkpoint.find(str(tmp_path)).step == 1
 
 
+def test_when_all_checkpoints_are_damaged_that_is_said(save, tmp_path: Path):
+    (save(1).directory / "model.safetensors").write_bytes(b"")
+    checkpoint.set_damaged_aside(Run(tmp_path), print)
+    with pytest.raises(CheckpointError, match="all checkpoints are damaged; train anew with --fresh"):
+        checkpoint.find(str(tmp_path))
+
+
+def test_what_others_put_beside_the_checkpoints_is_left_alone(save, tmp_path: Path):
+    """Copies under names of their own, and directories that are no checkpoints."""
+    run = Run(tmp_path)
+    for name in ("step-00000001.bak", "step-best", "old-step-00000001"):
+        shutil.copytree(save(1, 9.0).directory, run.checkpoints / name)
+    (run.checkpoints / "step-tmp").mkdir()
+    before = sorted(path for path in run.checkpoints.iterdir() if path.name != "step-00000001")
+    shutil.rmtree(run.checkpoints / "step-00000001")
+    assert not begun(run)
+    for step in (2, 3, 4):
+        save(step, 1.0)
+        checkpoint.prune(run, checkpoint.complete(run), 1, 1)
+    checkpoint.set_damaged_aside(run, pytest.fail)
+    assert steps(checkpoint.complete(run)) == [2, 4] and begun(run)
+    assert checkpoint.find(str(tmp_path)).step == 2
+    assert checkpoint.find(str(run.checkpoints / "step-best")).step == 1
+    assert [path for path in before if not path.exists()] == []
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.model"])
 def test_a_missing_file_is_noticed(save, name: str):
     found = save(1)
@@ -325,7 +352,7 @@ def test_the_average_of_equal_snapshots_is_the_same_model(tmp_path: Path, tie: s
     for step in (1, 2, 3):
         checkpoint.save_snapshot(run, step, model)
     again = model_of(settings, seed=5)
-    checkpoint.load_weights(again, checkpoint.average(run, [1, 2, 3]), tmp_path)
+    checkpoint.load_weights(again, checkpoint.average(run, [1, 2, 3], print)[0], tmp_path)
     assert same_weights(again, model)
 
 
@@ -334,7 +361,25 @@ def test_an_average_is_the_mean_of_its_snapshots(tmp_path: Path):
     models = [model_of(config(), seed=seed) for seed in (1, 2, 3)]
     for step, model in enumerate(models):
         checkpoint.save_snapshot(run, step, model)
-    mean = checkpoint.average(run, [0, 1, 2])
+    mean, count = checkpoint.average(run, [0, 1, 2], print)
+    assert count == 3
     for name, parameter in models[0].named_parameters():
         others = [dict(m.named_parameters())[name] for m in models[1:]]
         torch.testing.assert_close(mean[name], (parameter + others[0] + others[1]) / 3)
+
+
+@pytest.mark.parametrize("harm", [lambda b: b[: len(b) // 2], lambda b: b[:-1] + bytes([b[-1] ^ 1]), None])
+def test_a_damaged_snapshot_is_named_and_the_average_does_without_it(tmp_path: Path, harm):
+    run, said = Run(tmp_path), []
+    models = [model_of(config(), seed=seed) for seed in (1, 2, 3)]
+    for step, model in enumerate(models):
+        checkpoint.save_snapshot(run, step, model)
+    path = checkpoint.snapshot_path(run, 1)
+    content = path.read_bytes()
+    path.unlink()
+    if harm:
+        path.write_bytes(harm(content))
+    mean, count = checkpoint.average(run, [0, 1, 2], said.append)
+    assert count == 2 and len(said) == 1 and said[0].startswith(f"warning: {path}: ")
+    for name, parameter in models[0].named_parameters():
+        torch.testing.assert_close(mean[name], (parameter + dict(models[2].named_parameters())[name]) / 2)

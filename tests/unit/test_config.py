@@ -256,7 +256,9 @@ WRONG_VALUES = [
     "train.minutes=0",
     "train.minutes=.nan",
     "train.batch_tokens=-1",
+    "train.batch_tokens=100000000000000000000",
     "train.accumulate=0",
+    "train.accumulate=1000000000000",
     "train.accumulate=many",
     "train.label_smoothing=1.0",
     "train.clip_norm=-1",
@@ -271,6 +273,7 @@ WRONG_VALUES = [
     "train.log_every=0",
     "run_dir=3",
     "run_dir=",
+    'run_dir="a\\0b"',
     "src_lang=true",
 ]
 
@@ -285,6 +288,8 @@ def test_a_wrong_value_is_one_line_that_names_the_key(file: Path, override: str)
 
 # Options of variants: their constructors hold the bounds.
 WRONG_OPTIONS = [
+    "search.length_penalty=200",
+    "search.length_penalty=-1e9",
     "tokenizer.vocab_size=0",
     "tokenizer.vocab_size=-5",
     "tokenizer.vocab_size=big",

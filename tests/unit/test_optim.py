@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -32,6 +33,12 @@ from nmt.optim import (
     replace,
     sgd,
 )
+
+
+@pytest.mark.parametrize("make", [adamw, muon])
+def test_betas_may_be_zero_as_integers(make: Callable[..., Any]):
+    """A config that says 0 has an integer, which torch does not take beside a fraction."""
+    make([("weight", nn.Parameter(torch.ones(2))), ("matrix", nn.Parameter(torch.ones(2, 2)))], betas=(0, 0.98))
 
 
 def test_inverse_sqrt_peaks_after_the_warm_up_and_halves_at_four_times_its_steps():

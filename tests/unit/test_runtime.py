@@ -98,6 +98,13 @@ def test_a_device_that_is_not_there_is_one_clear_error():
         runtime.choose("gpu")
 
 
+def test_threads_beyond_reason_are_one_clear_error(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: pytest.fail("as many threads would end the process"))
+    for threads in (0, 100_000):
+        with pytest.raises(DeviceError, match=f"threads must be 1 to 1,024, but are {threads:,} instead"):
+            runtime.choose("cpu", "fp32", threads)
+
+
 def test_an_unknown_precision_is_one_clear_error():
     with pytest.raises(DeviceError, match="fp32, bf16 or fp16"):
         runtime.choose("cpu", "fp8")
