@@ -18,7 +18,6 @@ from torch import Tensor
 
 from nmt.choice import Count, Natural, NotNegative, Range
 
-Power = Annotated[float, Range(ge=-10, le=10)]
 BOS, EOS = 2, 3
 GROUP = 8  # tokens of which only the best is looked at first
 
@@ -84,7 +83,13 @@ class _Limits:
 class Greedy(_Limits):
     """Takes the most probable token at every step."""
 
-    def __init__(self, *, length_penalty: Power = 1.0, max_ratio: NotNegative = 2.0, max_extra: Natural = 20) -> None:
+    def __init__(
+        self,
+        *,
+        length_penalty: Annotated[float, Range(ge=-10, le=10)] = 1.0,
+        max_ratio: NotNegative = 2.0,
+        max_extra: Natural = 20,
+    ) -> None:
         super().__init__(length_penalty, max_ratio, max_extra)
 
     def __call__(
@@ -130,7 +135,12 @@ class Beam(_Limits):
     """
 
     def __init__(
-        self, *, beam: Count = 5, length_penalty: Power = 1.0, max_ratio: NotNegative = 2.0, max_extra: Natural = 20
+        self,
+        *,
+        beam: Count = 5,
+        length_penalty: Annotated[float, Range(ge=-10, le=10)] = 1.0,
+        max_ratio: NotNegative = 2.0,
+        max_extra: Natural = 20,
     ) -> None:
         super().__init__(length_penalty, max_ratio, max_extra)
         self.beam = beam
