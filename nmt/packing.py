@@ -17,7 +17,6 @@ from torch.autograd import Function
 from nmt.runtime import send
 
 MULTIPLE = 64  # of rows: few shapes, for which a CPU's kernels are made once
-LEAST_WIDTH = 16  # of the padded form, in which only attention works: a CPU is slow at rows of fewer numbers
 
 
 class Padded:

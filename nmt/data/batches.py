@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.packing import LEAST_WIDTH, Packed
+from nmt.data.plan import LEAST_WIDTH
+from nmt.packing import Packed
 from nmt.runtime import send
 
 PAD, BOS = 0, 2
