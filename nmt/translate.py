@@ -21,7 +21,8 @@ from nmt.jobs import ordered_map, processors
 from nmt.model.transformer import Transformer
 from nmt.progress import say
 from nmt.runtime import Runtime
-from nmt.search import SEARCHES, Hypothesis, Search
+from nmt.search.constraints import Constraints
+from nmt.search.methods import SEARCHES, Hypothesis, Search, Sources
 from nmt.tokenizer import EOS, Tokenizer, blank
 
 LONGEST = 1024  # pieces of a source line that are translated
@@ -117,7 +118,7 @@ class Translator:
         self.tokenizer, self.runtime, self.settings = tokenizer, where, search
         self.search: Search = build(SEARCHES, search)
         self.beams = int(search.options.get("beam", 5)) if search.name == "beam" else 1
-        self.forbidden = torch.tensor(tokenizer.forbidden(), device=where.device)
+        self.constraints = Constraints(torch.tensor(tokenizer.forbidden(), device=where.device))
         self.longest = min(LONGEST + 1, model.longest or LONGEST + 1)  # with the end of sentence
 
     def translate(self, lines: Iterable[str], batch_tokens: int | None = None) -> list[str]:
@@ -192,5 +193,5 @@ class Translator:
     def search_ids(self, src: list[np.ndarray]) -> list[list[Hypothesis]]:
         """Hypotheses for sources given as ids that end in eos, best first."""
         with torch.inference_mode():
-            src_BS = pad_sources(src, self.runtime.device)
-            return self.search(self.model, src_BS, [len(ids) for ids in src], self.forbidden)
+            sources = Sources(pad_sources(src, self.runtime.device), [len(ids) for ids in src])
+            return self.search(self.model, sources, self.constraints)

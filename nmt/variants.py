@@ -31,7 +31,7 @@ TABLES: dict[tuple[str, ...], Table] = {
     ("train", "schedule"): declared("nmt.optim", "SCHEDULES"),
     ("train", "objective"): declared("nmt.loss", "OBJECTIVES"),
     ("train", "subword_sampling"): SAMPLINGS,
-    ("search",): declared("nmt.search", "SEARCHES"),
+    ("search",): declared("nmt.search.methods", "SEARCHES"),
 }
 
 

@@ -19,7 +19,7 @@ READ = [
     ("nmt.optim", "OPTIMIZERS"),
     ("nmt.optim", "SCHEDULES"),
     ("nmt.loss", "OBJECTIVES"),
-    ("nmt.search", "SEARCHES"),
+    ("nmt.search.methods", "SEARCHES"),
 ]
 
 

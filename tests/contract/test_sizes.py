@@ -19,6 +19,7 @@ MANY_PARAMETERS = {
     "data/encoding.py Usage": "counts, all from zero",
     "model/layers.py LayerShape": "the numbers of a layer, made in one place and handed on as one",
     "feed.py Ready": "a batch and all that is known of it, made in one place",
+    "search/methods.py Sample": "the options of a search, all with defaults",
     "evaluate.py Request": "the options of a command, all with defaults",
     "resume.py TrainState": "a record of what a checkpoint holds, all with defaults",
     "validate.py Validation": "all that a model is measured with, made in one place",

@@ -20,7 +20,8 @@ from nmt.loss import OBJECTIVES
 from nmt.metrics import LOWER_IS_BETTER, METRICS
 from nmt.model.layers import NORMS
 from nmt.model.position import POSITIONS
-from nmt.search import EOS, SEARCHES
+from nmt.search.constraints import Constraints
+from nmt.search.methods import EOS, SEARCHES, Sources
 from nmt.tokenizer import TOKENIZERS
 from nmt.translate import Translator
 from nmt.variants import TABLES, load
@@ -124,7 +125,7 @@ def test_a_position_with_a_limit_translates_lines_beyond_it(name: str):
     said: list[str] = []
     for search in SEARCHES:
         translator = Translator.of(model, tokenizer, Choice(search), runtime.choose("cpu", "fp32", 1))
-        translator.forbidden = torch.tensor([*tokenizer.forbidden(), EOS])  # it never wants to end
+        translator.constraints = Constraints(torch.tensor([*tokenizer.forbidden(), EOS]))  # it never wants to end
         [translation] = translator.stream([line], warn=said.append)
         assert 0 < translation.tokens <= 16
     assert all("line 1 has 40 pieces" in message for message in said) and said
@@ -186,10 +187,12 @@ def test_a_search_keeps_to_its_promises(name: str):
     with torch.no_grad():
         model.projection.weight[EOS] += 0.2
     sources = [np.append(rng.integers(4, VOCAB, n), 3) for n in (1, 12, 3, 7)]
-    forbidden = torch.tensor([0, 1, 2, 7, 9])
+    constraints = Constraints(torch.tensor([0, 1, 2, 7, 9]))
     with torch.inference_mode():
-        found = search(model, pad_sources(sources, CPU), [len(s) for s in sources], forbidden)
-        alone = [search(model, pad_sources([s], CPU), [len(s)], forbidden)[0] for s in sources]
+        found = search(model, Sources(pad_sources(sources, CPU), [len(s) for s in sources]), constraints)
+        alone = [
+            search(model, Sources(pad_sources([s], CPU), [len(s)], [i]), constraints)[0] for i, s in enumerate(sources)
+        ]
     assert len(found) == 4
     for source, hypotheses, single in zip(sources, found, alone, strict=True):
         assert hypotheses

@@ -28,7 +28,8 @@ from nmt.optim import OPTIMIZERS, clip
 from nmt.ranks import Ranks
 from nmt.resume import newest
 from nmt.run import Run
-from nmt.search import SEARCHES, Hypothesis
+from nmt.search.constraints import Constraints
+from nmt.search.methods import SEARCHES, Hypothesis, Sources
 from nmt.tokenizer import EOS, TOKENIZERS
 from nmt.train import Sets, fit
 
@@ -77,7 +78,8 @@ def search(model: Transformer, src: list[np.ndarray], name: str = "beam") -> lis
     device = model.src_embedding.weight.device
     forbidden = torch.tensor([0, 1, 2], device=device)
     with torch.inference_mode():
-        return build(SEARCHES, Choice(name))(model, pad_sources(src, device), [len(ids) for ids in src], forbidden)
+        sources = Sources(pad_sources(src, device), [len(ids) for ids in src])
+        return build(SEARCHES, Choice(name))(model, sources, Constraints(forbidden))
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)

@@ -17,7 +17,8 @@ from nmt.config import Model
 from nmt.model.attention import attend, attend_plainly
 from nmt.model.layers import DecoderLayer, EncoderLayer
 from nmt.model.transformer import Transformer
-from nmt.search import Beam, Greedy, Hypothesis
+from nmt.search.constraints import Constraints
+from nmt.search.methods import Beam, Greedy, Hypothesis, Sources
 
 D, HEADS, FFN, VOCAB = 32, 4, 48, 40
 
@@ -266,7 +267,8 @@ LIMIT = {"max_ratio": 0.0, "max_extra": 5}
 
 
 def run(search: Any, model: TableModel, sentences: list[int]) -> list[list[Hypothesis]]:
-    return search(model, torch.tensor(sentences)[:, None], [1] * len(sentences), torch.tensor([0, 1, 2]))
+    sources = Sources(torch.tensor(sentences)[:, None], [1] * len(sentences))
+    return search(model, sources, Constraints(torch.tensor([0, 1, 2])))
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -290,6 +292,16 @@ def test_a_beam_that_holds_everything_is_exhaustive_search(penalty: float):
         assert len(expected) == everything
         assert_same(hypotheses[:20], expected[:20])
         assert len(hypotheses) == everything
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_an_exact_stop_finds_the_best_though_many_have_retired(penalty: float):
+    """Case 50: a beam that loses no prefix, but is full of worse hypotheses before the best one ends."""
+    for seed in range(6):
+        model = TableModel(seed)
+        exact = run(Beam(beam=165, stop="exact", length_penalty=penalty, **LIMIT), model, SENTENCES[:3])
+        for sentence, found in zip(SENTENCES, exact, strict=False):
+            assert_same(found[:100], every_hypothesis(model, sentence, 5, penalty)[:100])
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

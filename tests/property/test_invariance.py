@@ -23,10 +23,11 @@ from nmt.model.position import POSITIONS
 from nmt.model.transformer import Transformer
 from nmt.optim import adamw
 from nmt.score import log_probs
-from nmt.search import Beam, Greedy
+from nmt.search.constraints import Constraints
+from nmt.search.methods import Beam, Greedy, Sources
 
 CPU, VOCAB = torch.device("cpu"), 40
-FORBIDDEN = torch.tensor([0, 1, 2])
+ALLOWED = Constraints(torch.tensor([0, 1, 2]))
 
 
 def model_of(**options: Any) -> Transformer:
@@ -197,9 +198,9 @@ def test_translations_do_not_depend_on_the_batch(model: Transformer, sources: li
     limits = {"max_ratio": 0.4, "max_extra": 4}
     for search in (Greedy(**limits), Beam(beam=3, **limits)):
         with torch.inference_mode():
-            alone = [search(model, pad_sources([s], CPU), [len(s)], FORBIDDEN)[0] for s in sources]
+            alone = [search(model, Sources(pad_sources([s], CPU), [len(s)]), ALLOWED)[0] for s in sources]
             rows = [*sources, neighbour]
-            together = search(model, pad_sources(rows, CPU), [len(s) for s in rows], FORBIDDEN)
+            together = search(model, Sources(pad_sources(rows, CPU), [len(s) for s in rows]), ALLOWED)
         for one, other in zip(alone, together, strict=False):
             assert [h.tokens for h in one] == [h.tokens for h in other]
             assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-4)
@@ -213,10 +214,11 @@ def test_the_score_of_a_translation_is_what_a_teacher_forced_pass_gives_it(model
     limits = {"max_ratio": 1.0, "max_extra": 4}
     for search in (Greedy(length_penalty=0.7, **limits), Beam(beam=4, length_penalty=0.7, **limits)):
         with torch.inference_mode():
-            found = search(model, pad_sources(sources, CPU), [len(s) for s in sources], FORBIDDEN)
+            found = search(model, Sources(pad_sources(sources, CPU), [len(s) for s in sources]), ALLOWED)
         for source, hypotheses in zip(sources, found, strict=True):
             targets = [np.array(h.tokens + ([] if h.truncated else [3]), np.int32) for h in hypotheses]
             rescored = log_probs(model, [source] * len(targets), targets, CPU)
             for hypothesis, scores in zip(hypotheses, rescored, strict=True):
+                assert hypothesis.log_probs == pytest.approx(scores.tolist(), abs=1e-4)
                 expected = scores.sum() / max(1, len(hypothesis.tokens)) ** 0.7
                 assert hypothesis.score == pytest.approx(expected, abs=1e-4)

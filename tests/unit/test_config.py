@@ -73,7 +73,8 @@ def test_a_small_config_gets_the_documented_defaults(file: Path) -> None:
     assert train.schedule == Choice("inverse_sqrt", {"warmup": "auto"})
     assert train.objective.name == "cross_entropy"
     assert train.subword_sampling == Choice("none")
-    assert config.search == Choice("beam", {"beam": 5, "length_penalty": 1.0, "max_ratio": 2.0, "max_extra": 20})
+    limits = {"min_length": 0, "max_length": 0, "max_ratio": 2.0, "max_extra": 20, "no_repeat_ngram": 0}
+    assert config.search == Choice("beam", {"beam": 5, "stop": "enough", "length_penalty": 1.0, **limits})
     assert list(config.metrics) == ["bleu", "chrf"]
     assert config.metrics["bleu"] == {"tokenize": "auto", "lowercase": False}
 

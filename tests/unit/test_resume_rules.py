@@ -86,7 +86,11 @@ OTHER: dict[str, Any] = {
     "search.name": "greedy",
     "search.beam": 7,
     "search.length_penalty": 0.5,
+    "search.stop": "exact",
+    "search.min_length": 1,
+    "search.max_length": 90,
     "search.max_ratio": 7.0,
+    "search.no_repeat_ngram": 3,
     "search.max_extra": 7,
     "metrics": {"ter": {}},
 }

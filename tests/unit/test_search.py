@@ -10,11 +10,13 @@ from torch import Tensor
 
 from nmt.choice import Choice, build
 from nmt.errors import ConfigError
-from nmt.search import EOS, SEARCHES, Beam, Greedy, Hypothesis, Search, top
+from nmt.search.constraints import Constraints
+from nmt.search.ensemble import Ensemble
+from nmt.search.methods import EOS, SEARCHES, Beam, Greedy, Hypothesis, Sample, Search, Sources, top, uniform
 
 A, B, C, D = 4, 5, 6, 7
 VOCAB = 8
-NOTHING = torch.tensor([0, 1, 2])
+NOTHING = Constraints(torch.tensor([0, 1, 2]))
 
 
 class NoState:
@@ -49,10 +51,15 @@ class Scripted:
 
 def search(how: Search, model: Scripted, *lengths: int) -> list[list[Hypothesis]]:
     src = torch.zeros(len(lengths), max(lengths), dtype=torch.long)
-    return how(model, src, lengths, NOTHING)
+    return how(model, Sources(src, lengths), NOTHING)
 
 
-MAKERS = {"greedy": Greedy, "beam 1": lambda **o: Beam(beam=1, **o), "beam 3": lambda **o: Beam(beam=3, **o)}
+MAKERS = {
+    "greedy": Greedy,
+    "sample, of one": lambda **o: Sample(top_k=1, **o),
+    "beam 1": lambda **o: Beam(beam=1, **o),
+    "beam 3": lambda **o: Beam(beam=3, **o),
+}
 every_search = pytest.mark.parametrize("make", MAKERS.values(), ids=list(MAKERS))
 
 
@@ -111,7 +118,8 @@ def test_what_is_forbidden_is_never_produced(make):
     """However probable: the next best takes its place, at its own probability."""
     model = Scripted({0: 0.3, 1: 0.3, 2: 0.2, D: 0.1, A: 0.05}, {EOS: 1.0})
     how = make(length_penalty=0.0)
-    [found] = how(model, torch.zeros(1, 3, dtype=torch.long), [3], torch.tensor([0, 1, 2, D]))
+    sources = Sources(torch.zeros(1, 3, dtype=torch.long), [3])
+    [found] = how(model, sources, Constraints(torch.tensor([0, 1, 2, D])))
     assert found[0].tokens == [A]
     assert found[0].score == pytest.approx(math.log(0.05), rel=1e-4)
     assert not {0, 1, 2, D} & {token for h in found for token in h.tokens}
@@ -166,6 +174,18 @@ def test_the_best_tokens_are_those_of_topk(size: int):
     assert all(len(set(row)) == count for row in tokens.tolist())
 
 
+def test_an_exact_stop_waits_for_what_may_still_be_better():
+    """Two short hypotheses retire before the long one, which the penalty makes the best, comes to its end."""
+    model = Scripted({A: 0.7, EOS: 0.3}, {A: 0.6, EOS: 0.4})
+    [[early, *_]] = search(Beam(beam=2, max_length=6), model, 4)
+    [[best, *rest]] = search(Beam(beam=2, max_length=6, stop="exact"), model, 4)
+    assert early.tokens == []
+    assert best.tokens == [A] * 6
+    assert best.score == pytest.approx(math.log(0.7 * 0.6**5) / 6, abs=1e-5) > early.score
+    [[short, *_]] = search(Beam(beam=2, max_length=6, stop="exact", length_penalty=-1.0), model, 4)
+    assert short.tokens == []
+
+
 def test_no_beam_is_an_error():
     with pytest.raises(ConfigError, match="`beam` of `beam` must be an integer >= 1"):
         build(SEARCHES, Choice("beam", {"beam": 0}))
@@ -195,3 +215,118 @@ def test_sentences_of_a_batch_do_not_see_each_other(make):
     together = search(how, model, *lengths)
     for length, found in zip(lengths, together, strict=True):
         assert found == search(how, model, length)[0]
+
+
+@every_search
+def test_log_probabilities_add_up_to_the_score(make):
+    """One for each token and one for the end of sentence."""
+    model = Scripted({A: 0.6, B: 0.3, EOS: 0.1}, {C: 0.7, EOS: 0.3}, {EOS: 0.9, D: 0.1})
+    for h in search(make(length_penalty=1.0), model, 4)[0]:
+        assert len(h.log_probs) == len(h.tokens) + (not h.truncated)
+        assert sum(h.log_probs) / max(1, len(h.tokens)) == pytest.approx(h.score, abs=1e-5)
+        assert h.tokens[:1] != [A] or h.log_probs[0] == pytest.approx(math.log(0.6), abs=1e-5)
+
+
+@every_search
+def test_no_translation_ends_before_the_least_length(make):
+    """But at the limit, if that comes first."""
+    model = Scripted({EOS: 0.9, A: 0.06, B: 0.04})
+    for h in search(make(min_length=3), model, 4)[0]:
+        assert len(h.tokens) >= 3 and not h.truncated
+    [[best, *_]] = search(make(min_length=30, max_ratio=0.0, max_extra=5), model, 4)
+    assert best.tokens == [A] * 5 and best.truncated
+
+
+@every_search
+def test_the_most_tokens_may_be_given(make):
+    found = search(make(max_length=2), Scripted({A: 0.7, B: 0.3}), 1, 9)
+    assert [len(some[0].tokens) for some in found] == [2, 2]
+
+
+@every_search
+def test_nothing_is_said_twice_where_that_is_not_wanted(make):
+    """A model that would say A for ever; once for single tokens, and no pair of them twice."""
+    model = Scripted({A: 0.6, B: 0.25, C: 0.1, D: 0.05})
+    limits = {"max_ratio": 0.0, "max_extra": 6}
+    [[single, *_]] = search(make(no_repeat_ngram=1, max_ratio=0.0, max_extra=4), model, 4)
+    assert sorted(single.tokens) == [A, B, C, D]
+    for size in (2, 3):
+        for h in search(make(no_repeat_ngram=size, **limits), model, 4)[0]:
+            ngrams = [tuple(h.tokens[i : i + size]) for i in range(len(h.tokens) - size + 1)]
+            assert len(ngrams) == len(set(ngrams)) == 7 - size
+    [[best, *_]] = search(make(no_repeat_ngram=2, **limits), model, 4)
+    assert (A, A) in list(zip(best.tokens, best.tokens[1:], strict=False))
+
+
+@every_search
+def test_banned_phrases_never_appear(make):
+    """Of one token, and of two, which may still stand apart."""
+    model = Scripted({A: 0.8, B: 0.2}, {B: 0.6, C: 0.4}, {A: 0.6, D: 0.4}, {EOS: 1.0})
+    sources = Sources(torch.zeros(1, 4, dtype=torch.long), [4])
+    [found] = make()(model, sources, Constraints(NOTHING.forbidden, [[A, B], [D], [B, A, C, A, A, A]]))
+    assert found[0].tokens == [A, C, A]
+    for h in found:
+        assert D not in h.tokens and (A, B) not in list(zip(h.tokens, h.tokens[1:], strict=False))
+
+
+@every_search
+def test_a_translation_begins_as_it_is_told(make):
+    """Each sentence with its own beginning, or none; its tokens count for the score."""
+    model = Scripted({A: 0.5, B: 0.3, C: 0.2}, {A: 0.6, B: 0.3, C: 0.1}, {EOS: 0.9, A: 0.1})
+    sources = Sources(torch.zeros(3, 4, dtype=torch.long), [4, 4, 4], prefixes=[[C], [], [B, C]])
+    found = make(length_penalty=0.0)(model, sources, NOTHING)
+    assert [some[0].tokens for some in found] == [[C, A], [A, A], [B, C]]
+    assert found[2][0].score == pytest.approx(math.log(0.3 * 0.1 * 0.9), abs=1e-4)
+    assert all(h.tokens[0] == C for h in found[0])
+
+
+def draws(count: int, first: int = 0, **options: float) -> list[list[int]]:
+    model = Scripted({A: 0.5, B: 0.3, C: 0.15, D: 0.05}, {EOS: 1.0})
+    sources = Sources(torch.zeros(count, 1, dtype=torch.long), [1] * count, range(first, first + count))
+    return [some[0].tokens for some in Sample(**options)(model, sources, NOTHING)]
+
+
+def test_samples_are_distributed_as_the_model_says():
+    found = [tokens[0] for tokens in draws(4000)]
+    for token, share in ((A, 0.5), (B, 0.3), (C, 0.15), (D, 0.05)):
+        assert found.count(token) / 4000 == pytest.approx(share, abs=0.03)
+    sharp = [tokens[0] for tokens in draws(2000, temperature=0.5)]  # probabilities squared, then made to add up to 1
+    assert sharp.count(A) / 2000 == pytest.approx(0.25 / 0.365, abs=0.04)
+
+
+def test_samples_keep_to_the_most_probable_tokens():
+    assert {tokens[0] for tokens in draws(500, top_k=2)} == {A, B}
+    assert {tokens[0] for tokens in draws(500, top_p=0.6)} == {A, B}
+    assert {tokens[0] for tokens in draws(500, top_p=0.81)} == {A, B, C}
+    assert {tokens[0] for tokens in draws(500, top_p=0.01)} == {A}
+    assert {tokens[0] for tokens in draws(500, top_k=3, top_p=0.45)} == {A}  # of what the k leave: 0.53
+
+
+def test_a_sample_depends_on_seed_and_line_and_not_on_the_batch():
+    """Case 55."""
+    together = draws(50)
+    assert together == draws(50)
+    assert together == [tokens for i in range(50) for tokens in draws(1, i)]
+    assert together != draws(50, seed=2)
+    assert together != draws(50, first=50)
+
+
+def test_random_numbers_are_spread_evenly():
+    numbers = uniform(1, range(20_000), 3)
+    assert numbers.min() >= 0 and numbers.max() < 1
+    assert numbers.mean() == pytest.approx(0.5, abs=0.01)
+    shares = [((numbers >= i / 10) & (numbers < (i + 1) / 10)).mean() for i in range(10)]
+    assert shares == pytest.approx([0.1] * 10, abs=0.01)
+    following = uniform(1, range(20_000), 4)
+    assert abs(((numbers - 0.5) * (following - 0.5)).mean()) < 0.003
+
+
+def test_an_ensemble_predicts_the_mean_of_its_models():
+    """A is best for neither sum of log-probabilities nor for one of them alone, but B is for the mean."""
+    models = [Scripted({A: 0.9, B: 0.1}, {EOS: 1.0}), Scripted({B: 0.95, A: 0.05}, {EOS: 1.0})]
+    ensemble = Ensemble(models)
+    [[best, *_]] = search(Beam(beam=2, length_penalty=0.0), ensemble, 4)
+    assert best.tokens == [B]
+    assert best.score == pytest.approx(math.log((0.1 + 0.95) / 2), abs=1e-5)
+    models[1].longest = 7
+    assert ensemble.longest == 7

@@ -1,0 +1,370 @@
+"""Search for the best translation: token ids in, token ids out. Knows a model only as a StepModel.
+
+Scores: a hypothesis of n tokens (its end of sentence not counted, n at least 1) has the score
+sum of log-probabilities / n ** length_penalty, the log-probability of the end of sentence included in the sum.
+
+Shapes: B sentences, W beams, R = B * W rows, V vocabulary, T tokens so far.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.choice import Count, Natural, NotNegative, Positive, Range
+from nmt.search.constraints import Constraints, begin_with, no_repeats
+
+BOS, EOS = 2, 3
+GROUP = 8  # tokens of which only the best is looked at first
+
+
+class SearchState(Protocol):
+    """What a model keeps between steps; the search owns it."""
+
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        """Row i goes on from what row rows[i] was, within its sentence; of `sentences` only these are left."""
+
+
+State = TypeVar("State", bound=SearchState)
+
+
+class StepModel(Protocol[State]):
+    """A model that predicts one token at a time."""
+
+    @property
+    def longest(self) -> int | None:
+        """The most target positions that it can represent; None for any number."""
+
+    def start(self, src_BS: Tensor, beams: int) -> State: ...
+
+    def step(self, tokens_R: Tensor, state: State) -> Tensor:
+        """-> log-probabilities [R, V] in fp32 of the next token; may be written to by the search."""
+
+
+@dataclass
+class Sources:
+    """Sentences to translate."""
+
+    ids_BS: Tensor
+    lengths: Sequence[int]  # with their ends of sentence
+    numbers: Sequence[int] = ()  # of their lines, which random numbers depend on
+    prefixes: Sequence[Sequence[int]] = ()  # target ids that each translation begins with
+
+
+@dataclass
+class Hypothesis:
+    tokens: list[int]  # without bos and eos
+    score: float
+    truncated: bool = False  # the length limit ended it, not an end of sentence
+    log_probs: list[float] = field(default_factory=list)  # of the tokens, then of the end of sentence if there is one
+
+
+class Search(Protocol):
+    def __call__(self, model: StepModel[Any], sources: Sources, constraints: Constraints) -> list[list[Hypothesis]]:
+        """For every source its hypotheses, best first."""
+
+
+class _Limits:
+    """The options that all searches share."""
+
+    def __init__(
+        self,
+        length_penalty: float,
+        min_length: int,
+        max_length: int,
+        max_ratio: float,
+        max_extra: int,
+        no_repeat_ngram: int,
+    ) -> None:
+        self.length_penalty = length_penalty
+        self.min_length = min_length
+        self.max_length = max_length
+        self.max_ratio = max_ratio
+        self.max_extra = max_extra
+        self.no_repeat_ngram = no_repeat_ngram
+
+    def longest(self, model: StepModel[Any], sources: Sources) -> Tensor:
+        """The most tokens of each translation: max_ratio * S + max_extra, and max_length unless it is 0; S counts the
+        source's end of sentence."""
+        most = min(model.longest or sys.maxsize, self.max_length or sys.maxsize)
+        limits = [min(most, max(1, int(self.max_ratio * length + self.max_extra))) for length in sources.lengths]
+        return torch.tensor(limits, device=sources.ids_BS.device)
+
+    def constrain(
+        self,
+        scores_RV: Tensor,
+        history_RT: Tensor,
+        constraints: Constraints,
+        prefixes: Sequence[Sequence[int]],
+        alive: Tensor,
+    ) -> Tensor:
+        """The scores, -inf for what must not follow; `alive` are the sentences of the rows."""
+        length = history_RT.shape[1]
+        constraints.apply(scores_RV, history_RT)
+        if length < self.min_length:
+            scores_RV[:, EOS] = -torch.inf
+        if self.no_repeat_ngram:
+            no_repeats(scores_RV, history_RT, self.no_repeat_ngram)
+        if prefixes and length < max(map(len, prefixes)):
+            begin_with(scores_RV, prefixes, alive.tolist(), length)
+        return scores_RV
+
+    def hypothesis(self, tokens: list[int], log_probs: list[float]) -> Hypothesis:
+        """From all tokens, the end of sentence among them if there is one, and their log-probabilities."""
+        ended = tokens[-1] == EOS
+        tokens = tokens[:-1] if ended else tokens
+        return Hypothesis(tokens, self.score(sum(log_probs), len(tokens)), not ended, log_probs)
+
+    def score(self, total: float, length: int) -> float:
+        return float(total / max(1, length) ** self.length_penalty)
+
+
+class _OneByOne(_Limits):
+    """A single hypothesis for each sentence, a token at a time."""
+
+    def choose(self, scores_BV: Tensor, numbers: Sequence[int], step: int) -> Tensor:
+        """The next tokens, [B]; `numbers` are those of the lines."""
+        raise NotImplementedError
+
+    def __call__(self, model: StepModel[Any], sources: Sources, constraints: Constraints) -> list[list[Hypothesis]]:
+        device, count = sources.ids_BS.device, len(sources.lengths)
+        found: list[list[Hypothesis]] = [[] for _ in range(count)]
+        limits_B = self.longest(model, sources)
+        numbers_B = torch.tensor(sources.numbers or range(count))
+        alive_B = torch.arange(count, device=device)
+        tokens_B = torch.full_like(alive_B, BOS)
+        history_BT = torch.empty(count, 0, dtype=torch.long, device=device)
+        log_probs_BT = torch.empty(count, 0, device=device)
+        state = model.start(sources.ids_BS, 1)
+        while len(alive_B):
+            scores_BV = model.step(tokens_B, state)
+            self.constrain(scores_BV, history_BT, constraints, sources.prefixes, alive_B)
+            tokens_B = self.choose(scores_BV, numbers_B[alive_B.cpu()].tolist(), history_BT.shape[1])
+            log_probs_BT = torch.cat([log_probs_BT, scores_BV.gather(1, tokens_B[:, None])], dim=1)
+            history_BT = torch.cat([history_BT, tokens_B[:, None]], dim=1)
+            done_B = (tokens_B == EOS) | (history_BT.shape[1] >= limits_B)
+            if not bool(done_B.any()):
+                continue
+            done = done_B.nonzero()[:, 0]
+            for sentence, tokens, log_probs in _rows(alive_B[done], history_BT[done], log_probs_BT[done]):
+                found[sentence].append(self.hypothesis(tokens, log_probs))
+            going = (~done_B).nonzero()[:, 0]
+            alive_B, tokens_B, limits_B = alive_B[going], tokens_B[going], limits_B[going]
+            history_BT, log_probs_BT = history_BT[going], log_probs_BT[going]
+            if len(going):
+                state.select(going, going)
+        return found
+
+
+def _rows(sentences: Tensor, tokens: Tensor, log_probs: Tensor) -> Iterator[tuple[int, list[int], list[float]]]:
+    """Fetches a batch of results from the device, all at once."""
+    return zip(sentences.tolist(), tokens.tolist(), log_probs.tolist(), strict=True)
+
+
+class Greedy(_OneByOne):
+    """Takes the most probable token at every step."""
+
+    def __init__(
+        self,
+        *,
+        length_penalty: Annotated[float, Range(ge=-10, le=10)] = 1.0,
+        min_length: Natural = 0,
+        max_length: Natural = 0,
+        max_ratio: NotNegative = 2.0,
+        max_extra: Natural = 20,
+        no_repeat_ngram: Natural = 0,
+    ) -> None:
+        super().__init__(length_penalty, min_length, max_length, max_ratio, max_extra, no_repeat_ngram)
+
+    def choose(self, scores_BV: Tensor, numbers: Sequence[int], step: int) -> Tensor:
+        return top(scores_BV, 1)[1][:, 0]
+
+
+class Sample(_OneByOne):
+    """Draws every token from the model's distribution, made flatter or sharper by `temperature`, of which only the
+    `top_k` most probable tokens (0: all) and of these the fewest that make up `top_p` are left.
+
+    Random numbers depend on (seed, line, step) alone, so that batches do not matter. Scores are the model's own.
+    """
+
+    def __init__(
+        self,
+        *,
+        temperature: Positive = 1.0,
+        top_k: Natural = 0,
+        top_p: Annotated[float, Range(gt=0, le=1)] = 1.0,
+        seed: Natural = 1,
+        length_penalty: Annotated[float, Range(ge=-10, le=10)] = 1.0,
+        min_length: Natural = 0,
+        max_length: Natural = 0,
+        max_ratio: NotNegative = 2.0,
+        max_extra: Natural = 20,
+        no_repeat_ngram: Natural = 0,
+    ) -> None:
+        super().__init__(length_penalty, min_length, max_length, max_ratio, max_extra, no_repeat_ngram)
+        self.temperature, self.top_k, self.top_p, self.seed = temperature, top_k, top_p, seed
+
+    def choose(self, scores_BV: Tensor, numbers: Sequence[int], step: int) -> Tensor:
+        sorted_BV, tokens_BV = scores_BV.sort(dim=1, descending=True, stable=True)
+        kept_BK = sorted_BV[:, : self.top_k or None].double()
+        probs_BK = (kept_BK / self.temperature).softmax(1)
+        before_BK = probs_BK.cumsum(1) - probs_BK
+        probs_BK = probs_BK.masked_fill(before_BK >= self.top_p, 0.0)  # the first is always left
+        sums_BK = probs_BK.cumsum(1)
+        drawn_B1 = torch.from_numpy(uniform(self.seed, numbers, step)).to(sums_BK)[:, None] * sums_BK[:, -1:]
+        at_B1 = (sums_BK <= drawn_B1).sum(1, keepdim=True)
+        last_B1 = (probs_BK > 0).sum(1, keepdim=True) - 1  # rounding must not lead beyond what has a probability
+        return tokens_BV.gather(1, torch.minimum(at_B1, last_B1))[:, 0]
+
+
+def uniform(seed: int, numbers: Sequence[int], step: int) -> np.ndarray:
+    """A random number in [0, 1) for each line number, from a hash of (seed, number, step): splitmix64's, thrice."""
+    mixed = np.zeros(len(numbers), np.uint64)
+    with np.errstate(over="ignore"):
+        for part in (np.uint64(seed % 2**64), np.array(numbers, np.uint64), np.uint64(step)):
+            mixed = (mixed ^ part) + np.uint64(0x9E3779B97F4A7C15)
+            mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53
+
+
+class Beam(_Limits):
+    """Beam search as CTranslate2 does it.
+
+    Of the 2W best continuations of a sentence's W beams, an end of sentence among the first W retires a hypothesis; the
+    first W others go on. A sentence is done when W hypotheses have retired; at the length limit all beams retire. With
+    `stop: exact` all of the 2W may retire, and a sentence is done when no beam can come
+    to a better score than the W best that have retired.
+    """
+
+    def __init__(
+        self,
+        *,
+        beam: Count = 5,
+        stop: Literal["enough", "exact"] = "enough",
+        length_penalty: Annotated[float, Range(ge=-10, le=10)] = 1.0,
+        min_length: Natural = 0,
+        max_length: Natural = 0,
+        max_ratio: NotNegative = 2.0,
+        max_extra: Natural = 20,
+        no_repeat_ngram: Natural = 0,
+    ) -> None:
+        super().__init__(length_penalty, min_length, max_length, max_ratio, max_extra, no_repeat_ngram)
+        self.beam, self.exact = beam, stop == "exact"
+
+    def __call__(self, model: StepModel[Any], sources: Sources, constraints: Constraints) -> list[list[Hypothesis]]:
+        beams = _Beams(self, model, sources)
+        while len(beams.alive_B):
+            beams.step(constraints)
+        return [sorted(some, key=lambda h: -h.score) for some in beams.found]
+
+    def done(self, found: list[Hypothesis], best_total: float, length: int, limit: int) -> bool:
+        """Whether a sentence is, whose best beam has `length` tokens with this sum of log-probabilities."""
+        if length >= limit:
+            return True
+        if len(found) < self.beam or not self.exact:
+            return len(found) >= self.beam
+        # More tokens make a sum smaller; the more of them, the less that counts with a penalty above 0.
+        reachable = self.score(best_total, limit if self.length_penalty > 0 else length)
+        return sorted((h.score for h in found), reverse=True)[self.beam - 1] >= reachable
+
+
+class _Beams:
+    """The sentences of one batch that are still being searched."""
+
+    def __init__(self, search: Beam, model: StepModel[Any], sources: Sources) -> None:
+        device, count, width = sources.ids_BS.device, len(sources.lengths), search.beam
+        self.search, self.model, self.width, self.prefixes = search, model, width, sources.prefixes
+        self.state = model.start(sources.ids_BS, width)
+        self.found: list[list[Hypothesis]] = [[] for _ in range(count)]
+        self.alive_B = torch.arange(count, device=device)
+        self.limits_B = search.longest(model, sources)
+        self.tokens_BW = torch.full((count, width), BOS, device=device)
+        self.history_BWT = torch.empty(count, width, 0, dtype=torch.long, device=device)
+        self.log_probs_BWT = torch.empty(count, width, 0, device=device)
+        # All beams start equal; only the first may be continued, or the W best would be W times the same.
+        self.totals_BW = torch.full((count, width), -torch.inf, device=device)
+        self.totals_BW[:, 0] = 0
+
+    def step(self, constraints: Constraints) -> None:
+        width, length = self.width, self.history_BWT.shape[2] + 1
+        scores_RV = self.model.step(self.tokens_BW.flatten(), self.state)
+        history_RT = self.history_BWT.flatten(0, 1)
+        self.search.constrain(scores_RV, history_RT, constraints, self.prefixes, self.alive_B)
+        totals_BC, from_BC, tokens_BC = best_continuations(scores_RV, self.totals_BW)
+        log_probs_BC = totals_BC - self.totals_BW.gather(1, from_BC)
+        ended_BC = tokens_BC == EOS
+        retires_BC = (ended_BC | (self.limits_B <= length)[:, None]) & (totals_BC > -torch.inf)
+        if not self.search.exact:
+            retires_BC[:, width:] = False
+        if bool(retires_BC.any()):
+            b, c = retires_BC.nonzero().unbind(1)
+            tokens = torch.cat([self.history_BWT[b, from_BC[b, c]], tokens_BC[b, c, None]], dim=1)
+            log_probs = torch.cat([self.log_probs_BWT[b, from_BC[b, c]], log_probs_BC[b, c, None]], dim=1)
+            for sentence, row, of_tokens in _rows(self.alive_B[b], tokens, log_probs):
+                self.found[sentence].append(self.search.hypothesis(row, of_tokens))
+        # Of 2W continuations at most W end, one for each beam, so at least W go on.
+        order_BW = ended_BC.long().sort(dim=1, stable=True).indices[:, :width]
+        self.totals_BW = totals_BC.gather(1, order_BW)
+        self.tokens_BW = tokens_BC.gather(1, order_BW)
+        self._advance(from_BC.gather(1, order_BW), log_probs_BC.gather(1, order_BW))
+
+    def _advance(self, from_BW: Tensor, log_probs_BW: Tensor) -> None:
+        count, length = len(self.alive_B), self.history_BWT.shape[2] + 1
+        from_BWT = from_BW[:, :, None].expand(-1, -1, length - 1)
+        self.history_BWT = torch.cat([self.history_BWT.gather(1, from_BWT), self.tokens_BW[:, :, None]], dim=2)
+        self.log_probs_BWT = torch.cat([self.log_probs_BWT.gather(1, from_BWT), log_probs_BW[:, :, None]], dim=2)
+        alive = zip(self.alive_B.tolist(), self.totals_BW[:, 0].tolist(), self.limits_B.tolist(), strict=True)
+        done = (self.search.done(self.found[s], total, length, limit) for s, total, limit in alive)
+        going = [b for b, over in enumerate(done) if not over]
+        rows_BW = from_BW + self.width * torch.arange(count, device=from_BW.device)[:, None]
+        if len(going) == count:
+            self.state.select(rows_BW.flatten())
+            return
+        keep_B = torch.tensor(going, dtype=torch.long, device=from_BW.device)
+        self.alive_B, self.limits_B = self.alive_B[keep_B], self.limits_B[keep_B]
+        self.tokens_BW, self.totals_BW = self.tokens_BW[keep_B], self.totals_BW[keep_B]
+        self.history_BWT, self.log_probs_BWT = self.history_BWT[keep_B], self.log_probs_BWT[keep_B]
+        if going:
+            self.state.select(rows_BW[keep_B].flatten(), keep_B)
+
+
+def best_continuations(scores_RV: Tensor, totals_BW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The 2W best of a sentence's W * V continuations: totals, the beam each comes from, and its token; all [B, 2W].
+
+    The best of a sentence are among the best of each beam, and a row is cheaper to search than a sentence.
+    """
+    count, width = totals_BW.shape
+    wanted = min(2 * width, scores_RV.shape[1])
+    best_RC, tokens_RC = top(scores_RV, wanted)
+    all_BX = (best_RC.view(count, width, wanted) + totals_BW[:, :, None]).flatten(1)
+    totals_BC, at_BC = all_BX.topk(min(2 * width, all_BX.shape[1]), dim=1)
+    from_BC = at_BC // wanted
+    return totals_BC, from_BC, tokens_RC.view(count, -1).gather(1, at_BC)
+
+
+def top(scores_RV: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """What topk gives for each row, several times as fast for a large vocabulary: values and tokens, [R, count].
+
+    Tokens are dealt out to groups. The best tokens all lie in the groups whose best ones are the best.
+    """
+    groups = scores_RV.shape[1] // GROUP
+    if groups < GROUP * count:
+        return scores_RV.topk(count, dim=1)
+    dealt = GROUP * groups
+    numbers = torch.arange(scores_RV.shape[1], device=scores_RV.device)
+    _, groups_RC = top(scores_RV[:, :dealt].view(-1, GROUP, groups).amax(1), count)
+    tokens_RX = (groups_RC[:, None, :] + numbers[:dealt:groups, None]).flatten(1)
+    tokens_RX = torch.cat([tokens_RX, numbers[dealt:].expand(len(tokens_RX), -1)], dim=1)
+    best_RC, at_RC = scores_RV.gather(1, tokens_RX).topk(count, dim=1)
+    return best_RC, tokens_RX.gather(1, at_RC)
+
+
+SEARCHES: Mapping[str, Callable[..., Search]] = {"greedy": Greedy, "beam": Beam, "sample": Sample}
