@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, TypeVar
 
 import torch
@@ -50,6 +50,7 @@ class Hypothesis:
     tokens: list[int]  # without bos and eos
     score: float
     truncated: bool = False  # the length limit ended it, not an end of sentence
+    log_probs: list[float] = field(default_factory=list)  # of each token, and of the end of sentence if there is one
 
 
 class Search(Protocol):
