@@ -56,7 +56,7 @@ def ordered_map(
     here; if a process is killed, NmtError says how to `mend` it.
     """
     items = iter(items)
-    first = list(itertools.islice(items, 2 if forked else FEW))
+    first = list(itertools.islice(items, 0 if jobs == 1 else 2 if forked else FEW))  # one process waits for no others
     items = itertools.chain(first, items)
     if jobs == 1 or len(first) < (2 if forked else FEW):
         yield from map(work, items)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 
@@ -13,11 +15,18 @@ def translate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A run, a checkpoint or a config file.")],
     input: Annotated[str, typer.Argument(metavar="[INPUT]", help="Text, one sentence a line; - is stdin.")] = "-",
     output: Annotated[str, typer.Option("-o", "--output", metavar="OUTPUT", help="- is stdout.")] = "-",
+    column: Annotated[
+        str | None, typer.Option(help="Only this column of a table, by number from 0 or name, or field of a .jsonl.")
+    ] = None,
+    live: Annotated[bool, typer.Option("--stream", help="Answer each line before the next one is read.")] = False,
+    nbest: Annotated[int | None, typer.Option(min=1, help="So many hypotheses: line ||| text ||| score.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line, with scores and tokens.")] = False,
     beam: Annotated[int | None, typer.Option(min=1, help="Beam search of this width.")] = None,
     greedy: Annotated[bool, typer.Option("--greedy", help="The most probable piece at every step.")] = False,
     length_penalty: Annotated[
         float | None, typer.Option(help="Score = sum of log-probabilities / length^A; larger = longer.")
     ] = None,
+    max_length: Annotated[int | None, typer.Option(min=1, help="Most pieces of a translation.")] = None,
     batch_tokens: Annotated[
         int | None, typer.Option(min=1, help="Source places of a batch, beams counted; by default as fits the device.")
     ] = None,
@@ -30,26 +39,45 @@ def translate(
 ) -> None:
     """Translate text line by line: one output line for each input line, in order; blank lines stay blank."""
     from nmt.errors import NmtError
-    from nmt.files import check_readable, check_writable, read_lines, write_file
-    from nmt.progress import bar
-    from nmt.translate import Translator
+    from nmt.files import check_readable, check_writable, write_file
+    from nmt.lines import FORMS, translated
+    from nmt.rows import read_rows
+    from nmt.translate import BLOCK, Translator
 
     end_with_the_reader()
-    search = search_options(overrides or [])
-    if greedy and beam is not None:
-        raise NmtError("--greedy and --beam exclude each other")
-    if greedy:
-        search["name"] = "greedy"
-    if beam is not None:
-        search |= {"name": "beam", "beam": beam}
-    if length_penalty is not None:
-        search["length_penalty"] = length_penalty
+    search = search_options(overrides or []) | _options(beam, greedy, length_penalty, max_length)
+    if column is not None and (as_json or nbest is not None):
+        raise NmtError("--column adds one translation to each row; leave out --json and --nbest")
     # All that can be wrong is looked at before the model is loaded and before anything is written.
     check_readable(input)
     if output != "-":
         check_writable(output, overwrite)
-    translator = Translator(model, device, precision, threads or "auto", search, workers or "auto")
-    lines = read_lines(input)
+    translator = Translator(model, device, precision, threads or "auto", search, 1 if live else workers or "auto")
+    rows, form = read_rows(input, column), FORMS[as_json, nbest is not None]
+    lines = translated(translator, rows, form, nbest or 1, batch_tokens, 1 if live else BLOCK)
     with write_file(output, overwrite) as stream:
-        for translation in bar(translator.stream(lines, batch_tokens), "translating", "lines"):
-            stream.write(translation.text.encode() + b"\n")
+        for line in lines if live else _with_bar(lines, input, output):
+            stream.write(line.encode() + b"\n")
+            if live:
+                stream.flush()
+
+
+def _options(beam: int | None, greedy: bool, length_penalty: float | None, max_length: int | None) -> dict[str, Any]:
+    """The options of the search that stand on the command line."""
+    from nmt.errors import NmtError
+
+    if greedy and beam is not None:
+        raise NmtError("--greedy and --beam exclude each other")
+    name = "greedy" if greedy else "beam" if beam is not None else None
+    given = {"name": name, "beam": beam, "length_penalty": length_penalty, "max_length": max_length}
+    return {option: value for option, value in given.items() if value is not None}
+
+
+def _with_bar(lines: Iterator[str], input: str, output: str) -> Iterator[str]:
+    """With a bar where somebody can see it, and where the results do not come up beside it."""
+    from nmt.files import lines_in
+    from nmt.progress import bar
+
+    if not sys.stderr.isatty() or (output == "-" and sys.stdout is not None and sys.stdout.isatty()):
+        return lines
+    return bar(lines, "translating", "lines", lines_in(input))

@@ -116,7 +116,7 @@ def test_a_model_variant_is_saved_whole(settings: dict[str, typing.Any]):
 
 @pytest.mark.parametrize("name", [name for name in POSITIONS if "limit" in options_of(POSITIONS[name])])
 def test_a_position_with_a_limit_translates_lines_beyond_it(name: str):
-    """The source is cut with a warning, and the translation ends at the limit, whatever the model wants."""
+    """The source is cut in parts with a warning, and each translation ends at the limit, whatever the model wants."""
     line = " ".join("abcdefghij"[i % 10] for i in range(40))
     tokenizer = TOKENIZERS["none"](vocab_size=50)([line], [line], print)
     torch.manual_seed(1)
@@ -127,8 +127,8 @@ def test_a_position_with_a_limit_translates_lines_beyond_it(name: str):
         translator = Translator.of(model, tokenizer, Choice(search), runtime.choose("cpu", "fp32", 1))
         translator.constraints = Constraints(torch.tensor([*tokenizer.forbidden(), EOS]))  # it never wants to end
         [translation] = translator.stream([line], warn=said.append)
-        assert 0 < translation.tokens <= 16
-    assert all("line 1 has 40 pieces" in message for message in said) and said
+        assert translation.truncated and 0 < translation.tokens <= 3 * 16
+    assert all("line 1 has 40 pieces" in message and "in 3 parts" in message for message in said) and said
 
 
 def test_rotary_positions_need_heads_of_an_even_size():

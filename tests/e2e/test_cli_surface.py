@@ -61,7 +61,10 @@ def test_help_names_the_options_that_users_type() -> None:
         "prepare": ["-s", "--fresh"],
         "train": ["-s", "--fresh"],
         "evaluate": ["-t", "--src", "--ref", "--hyp", "--tgt-lang", "--metric", "--tokenize", "--lowercase", "--json"],
-        "translate": ["-o", "--beam", "--greedy", "--length-penalty", "--batch-tokens", "--device", "--precision"],
+        "translate": [
+            *("-o", "--beam", "--greedy", "--length-penalty", "--batch-tokens", "--device", "--precision"),
+            *("--stream", "--nbest", "--json", "--column", "--max-length"),
+        ],
     }.items():
         _, out, _ = probe(verb, "--help")
         assert [option for option in options if option not in out] == []

@@ -19,7 +19,7 @@ import pytest
 import sacrebleu
 import torch
 from conftest import copy_lines, make_toy, run_nmt, write
-from torch import Tensor
+from copier import Copier
 
 from nmt import checkpoint, runtime, variants
 from nmt.choice import Choice
@@ -27,7 +27,7 @@ from nmt.errors import ConfigError, NmtError
 from nmt.score import log_probs
 from nmt.tokenizer import EOS, TOKENIZERS, Tokenizer
 from nmt.train import train
-from nmt.translate import LONGEST, Translation, Translator
+from nmt.translate import Translation, Translator
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,7 +84,7 @@ def test_the_number_of_workers_changes_nothing(copy_run: Path, translator: Trans
 
 def test_a_worker_that_is_killed_is_one_clear_error(copy_run: Path, monkeypatch: pytest.MonkeyPatch):
     several = Translator(str(copy_run / "run"), device="cpu", workers=2)
-    monkeypatch.setattr(several, "search_ids", lambda src: os.kill(os.getpid(), signal.SIGKILL))
+    monkeypatch.setattr(several, "search_ids", lambda src, numbers: os.kill(os.getpid(), signal.SIGKILL))
     with pytest.raises(NmtError, match="was killed, most likely for want of memory; use fewer --workers"):
         several.translate(["a b"] * 40, batch_tokens=1)
 
@@ -195,65 +195,7 @@ def test_mistakes_are_one_line(command, copy_run: Path, tmp_path: Path, monkeypa
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
-@pytest.fixture(scope="module")
-def brief(copy_run: Path) -> Translator:
-    """For long lines, of which it does not matter what they say."""
-    return Translator(str(copy_run / "run"), "cpu", threads=1, search={"max_ratio": 0.0, "max_extra": 10})
-
-
-def test_a_long_line_is_cut_with_a_warning_that_names_it(brief: Translator):
-    """Case 11: more than 1,024 pieces; the lines around it are whole."""
-    said: list[str] = []
-    long = " ".join("abcdefghijklmnop"[i % 16] for i in range(1500))
-    fitting = " ".join("a" for _ in range(1000))
-    found = list(brief.stream(["a b", "", long, fitting, "c"], warn=said.append))
-    assert len(found) == 5
-    assert (found[0].text, found[1].text, found[4].text) == ("a b", "", "c")
-    assert found[2].text and found[3].text
-    [warning] = said
-    assert "line 3" in warning and "1,500 pieces" in warning
-
-
-def test_the_warning_counts_lines_over_all_blocks(brief: Translator):
-    said: list[str] = []
-    long = " ".join("a" * (LONGEST + 100))
-    assert len(list(brief.stream([*["a"] * 11, long], block=4, warn=said.append))) == 12
-    assert "line 12" in said[0]
-
-
 # --- a perfect model: what the words of a line do to the pipeline around the search ---
-
-
-class Copier:
-    """Predicts the tokens of its source, one after the other: a model that translates by copying, without training."""
-
-    longest: int | None = None
-
-    def __init__(self, vocabulary: int) -> None:
-        self.vocabulary = vocabulary
-
-    def freeze(self, dtype: torch.dtype) -> Copier:
-        return self
-
-    def start(self, src_BS: Tensor, beams: int) -> Copying:
-        return Copying(src_BS, beams)
-
-    def step(self, tokens_R: Tensor, state: Copying) -> Tensor:
-        token_B = state.src_BS[:, min(state.at, state.src_BS.shape[1] - 1)]
-        state.at += 1
-        scores_RV = torch.full((len(tokens_R), self.vocabulary), -20.0)
-        scores_RV[:, EOS] = -30.0  # where a token may not be copied, any other is better than to end
-        return scores_RV.scatter(1, token_B.repeat_interleave(state.beams)[:, None], 0.0).log_softmax(-1)
-
-
-class Copying:
-    def __init__(self, src_BS: Tensor, beams: int) -> None:
-        self.src_BS, self.beams, self.at = src_BS, beams, 0
-
-    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """All beams of a sentence copy the same source."""
-        if sentences is not None:
-            self.src_BS = self.src_BS[sentences]
 
 
 MARKUP = [
@@ -454,7 +396,9 @@ def test_results_go_to_stdout_and_words_to_stderr(copy_run: Path, tmp_path: Path
     assert done.returncode == 0
     first, second, rest = done.stdout.split(b"\n")
     assert (first, rest) == (b"a b", b"") and second
-    assert b"line 2" in done.stderr and done.stderr.count(b"\n") == 1
+    warnings = done.stderr.decode().splitlines()
+    assert "line 2 has 1,100 pieces" in warnings[0]
+    assert warnings[1:] and all(line.startswith("warning: 1 translation ") for line in warnings[1:])
     assert b"\r" not in done.stderr and b"%|" not in done.stderr
 
 

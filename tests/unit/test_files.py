@@ -20,6 +20,7 @@ from nmt.errors import DataError, NmtError
 from nmt.files import (
     check_readable,
     check_writable,
+    lines_in,
     locked,
     read_lines,
     remove_leftovers,
@@ -233,6 +234,18 @@ def test_checking_a_pipe_takes_nothing_out_of_it() -> None:
         assert list(read_lines(f"/dev/fd/{read}")) == ["first", "second"]
     finally:
         os.close(read)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"a", b"a\n", b"a\r\n\nb", b"a\rb\n"])
+def test_lines_are_counted_without_reading_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    """Where that is quick: not if the file would have to be unpacked, nor if it is none."""
+    monkeypatch.setattr(files, "BLOCK", 2)
+    assert len(lines_of(tmp_path / "f", content)) == lines_in(tmp_path / "f")
+    (tmp_path / "f.gz").write_bytes(gzip.compress(content))
+    assert lines_in(tmp_path / "f.gz") is None
+    assert lines_in("-") is None
 
 
 # --- writing files ---

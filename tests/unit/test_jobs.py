@@ -145,3 +145,17 @@ def test_garbage_is_not_collected_meanwhile() -> None:
 
 def test_there_is_a_processor() -> None:
     assert 1 <= processors() <= (os.cpu_count() or 1)
+
+
+def test_a_single_process_waits_for_nothing_that_comes_after() -> None:
+    """As an answer to the first line of a dialogue must not wait for the second."""
+    asked: list[int] = []
+
+    def items() -> Iterator[int]:
+        for number in range(3):
+            asked.append(number)
+            yield number
+
+    results = ordered_map(square, items(), 1, forked=True)
+    assert next(results)[0] == 0
+    assert asked == [0]

@@ -41,7 +41,7 @@ class Tsv:
         header: list[str] = []
         if any(isinstance(column, str) for column in self.columns):
             header = next(lines, (0, ""))[1].split("\t")
-        src, *tgts = [_number(column, header, file) for column in self.columns]
+        src, *tgts = [numbered(column, header, file) for column in self.columns]
         needed = max(src, *tgts) + 1
         name = str(file)
         for number, line in lines:
@@ -60,7 +60,7 @@ class Tsv:
         for file in self.inputs():
             header, line = [*islice(read_lines(file), 2), "", ""][:2]
             named = any(isinstance(column, str) for column in self.columns)
-            used = {_number(column, header.split("\t"), file) for column in self.columns}
+            used = {numbered(column, header.split("\t"), file) for column in self.columns}
             cells = (line if named else header).split("\t")
             if left := [f"{i} ({cell[:40]!r})" for i, cell in enumerate(cells) if i not in used]:
                 return f"{file} has {len(cells)} columns; not used: {', '.join(left)}"
@@ -70,7 +70,8 @@ class Tsv:
         return expand(self.root, self.path)
 
 
-def _number(column: int | str, header: list[str], file: Path) -> int:
+def numbered(column: int | str, header: list[str], file: str | Path) -> int:
+    """A column's number, from 0; a name is looked for in the header. Raises DataError."""
     if isinstance(column, int):
         return column
     if column not in header:
