@@ -17,13 +17,14 @@ import torch
 from nmt import checkpoint, runtime
 from nmt.choice import Choice, build, options_of
 from nmt.data.batches import pad_sources
-from nmt.errors import NmtError, NotFiniteError
+from nmt.errors import CheckpointError, NmtError, NotFiniteError
 from nmt.jobs import ordered_map, processors
 from nmt.model.transformer import Transformer
 from nmt.progress import say
 from nmt.runtime import Runtime
 from nmt.search.constraints import Constraints
-from nmt.search.methods import SEARCHES, Hypothesis, Search, Sources
+from nmt.search.ensemble import Ensemble
+from nmt.search.methods import SEARCHES, Hypothesis, Search, Sources, StepModel
 from nmt.tokenizer import BREAKS, EOS, Tokenizer, blank
 from nmt.tokenizer.segments import Segment, join, split
 
@@ -89,6 +90,8 @@ class Translator:
     `Translator("runs/demo").translate(["..."], beam=5)` is all that most programs need.
     """
 
+    predictor: StepModel[Any]  # the model, or several as one
+
     def __init__(
         self,
         model: str,
@@ -97,12 +100,16 @@ class Translator:
         threads: str | int = "auto",
         search: dict[str, Any] | None = None,
         workers: str | int = 1,
+        ensemble: Sequence[str] = (),
+        banned: Sequence[str] = (),
     ) -> None:
         """Loads a MODEL: a run directory (its best checkpoint), a checkpoint directory, or a config file.
 
         `precision` auto is the one that the run was trained in; `search` replaces options of the run's search.
         `workers` are processes that share the lines, each with so many `threads`; auto has as many as there are cores,
-        which is fastest on a CPU. Raises CheckpointError or DeviceError.
+        which is fastest on a CPU. `ensemble` are more models of the same vocabulary, whose probabilities are averaged;
+        `banned` are phrases that no translation holds, as the tokenizer splits them. Raises CheckpointError or
+        DeviceError.
         """
         found = checkpoint.find(model)
         config = found.config()
@@ -116,6 +123,17 @@ class Translator:
         self.checkpoint: checkpoint.Checkpoint | None = found
         self.prefixes = [str(corpus.options.get("prefix", "")) for corpus in config.data.train]
         self._set(found.load_model().to(where.device), found.tokenizer(), settings, where)
+        if ensemble:
+            self.predictor = Ensemble([self.model, *map(self._another, ensemble)])
+        self.constraints.phrases = [ids[:-1].tolist() for ids in self.tokenizer.encode_tgt(list(banned))]
+
+    def _another(self, name: str) -> Transformer:
+        found = checkpoint.find(name)
+        if found.tokenizer().digest() != self.tokenizer.digest():
+            raise CheckpointError(
+                f"{name}: has another vocabulary than the first model; an ensemble needs models with the same tokenizer"
+            )
+        return found.load_model().to(self.runtime.device).freeze(self.runtime.dtype)
 
     @classmethod
     def of(cls, model: Transformer, tokenizer: Tokenizer, search: Choice, where: Runtime) -> Translator:
@@ -127,6 +145,7 @@ class Translator:
 
     def _set(self, model: Transformer, tokenizer: Tokenizer, search: Choice, where: Runtime) -> None:
         self.model = model.freeze(where.dtype)
+        self.predictor = self.model
         self.tokenizer, self.runtime = tokenizer, where
         self.constraints = Constraints(torch.tensor(tokenizer.forbidden(), device=where.device))
         self.longest = min(LONGEST + 1, model.longest or LONGEST + 1)  # with the end of sentence
@@ -262,7 +281,7 @@ class Translator:
         """Hypotheses for sources given as ids that end in eos, best first; random numbers depend on those of lines."""
         with torch.inference_mode():
             sources = Sources(pad_sources(src, self.runtime.device), [len(ids) for ids in src], numbers)
-            return self.search(self.model, sources, self.constraints)
+            return self.search(self.predictor, sources, self.constraints)
 
 
 def _translation(text: str, parts: list[_Part], nbest: int) -> Translation:

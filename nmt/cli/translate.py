@@ -23,6 +23,14 @@ def translate(
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line, with scores and tokens.")] = False,
     beam: Annotated[int | None, typer.Option(min=1, help="Beam search of this width.")] = None,
     greedy: Annotated[bool, typer.Option("--greedy", help="The most probable piece at every step.")] = False,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw every piece.")] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of what is drawn.")] = None,
+    ensemble: Annotated[
+        list[str] | None, typer.Option(metavar="MODEL", help="Average with this model; may be repeated.")
+    ] = None,
+    ban: Annotated[
+        list[str] | None, typer.Option(metavar="PHRASE", help="Never in a translation; may be repeated.")
+    ] = None,
     length_penalty: Annotated[
         float | None, typer.Option(help="Score = sum of log-probabilities / length^A; larger = longer.")
     ] = None,
@@ -45,14 +53,17 @@ def translate(
     from nmt.translate import BLOCK, Translator
 
     end_with_the_reader()
-    search = search_options(overrides or []) | _options(beam, greedy, length_penalty, max_length)
+    search = search_options(overrides or []) | _search(beam, greedy, sample)
+    given = {"length_penalty": length_penalty, "max_length": max_length, "seed": seed}
+    search |= {option: value for option, value in given.items() if value is not None}
     if column is not None and (as_json or nbest is not None):
         raise NmtError("--column adds one translation to each row; leave out --json and --nbest")
     # All that can be wrong is looked at before the model is loaded and before anything is written.
     check_readable(input)
     if output != "-":
         check_writable(output, overwrite)
-    translator = Translator(model, device, precision, threads or "auto", search, 1 if live else workers or "auto")
+    count = 1 if live else workers or "auto"
+    translator = Translator(model, device, precision, threads or "auto", search, count, ensemble or (), ban or ())
     rows, form = read_rows(input, column), FORMS[as_json, nbest is not None]
     lines = translated(translator, rows, form, nbest or 1, batch_tokens, 1 if live else BLOCK)
     with write_file(output, overwrite) as stream:
@@ -62,15 +73,17 @@ def translate(
                 stream.flush()
 
 
-def _options(beam: int | None, greedy: bool, length_penalty: float | None, max_length: int | None) -> dict[str, Any]:
-    """The options of the search that stand on the command line."""
+def _search(beam: int | None, greedy: bool, sample: bool) -> dict[str, Any]:
+    """The search that the command line names, if it names one."""
     from nmt.errors import NmtError
 
-    if greedy and beam is not None:
-        raise NmtError("--greedy and --beam exclude each other")
-    name = "greedy" if greedy else "beam" if beam is not None else None
-    given = {"name": name, "beam": beam, "length_penalty": length_penalty, "max_length": max_length}
-    return {option: value for option, value in given.items() if value is not None}
+    named = {"--greedy": greedy, "--beam": beam is not None, "--sample": sample}
+    given = [flag for flag, there in named.items() if there]
+    if len(given) > 1:
+        raise NmtError(f"{' and '.join(given)} exclude each other")
+    if beam is not None:
+        return {"name": "beam", "beam": beam}
+    return {"name": given[0].removeprefix("--")} if given else {}
 
 
 def _with_bar(lines: Iterator[str], input: str, output: str) -> Iterator[str]:

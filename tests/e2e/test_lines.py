@@ -486,3 +486,39 @@ def test_options_of_one_call_are_those_of_the_search(translator: Translator) -> 
     with pytest.raises(TypeError, match="list of lines"):
         translator.stream("a b")
     assert not inspect.isgeneratorfunction(Translator.stream)  # so that mistakes show at once
+
+
+# --- searches ---
+
+
+def test_a_sample_depends_on_its_seed_and_not_on_batches(command: Any, copy_run: Path, tmp_path: Path) -> None:
+    """Case 55."""
+    source = write(tmp_path / "in", copy_lines(30, 5))
+    hot = ("--sample", "-s", "search.temperature=3.0", "--threads", "1")
+
+    def draw(*arguments: str) -> bytes:
+        code, out, _ = command("translate", copy_run / "run", source, *hot, *arguments)
+        assert code == 0
+        return bytes(out)
+
+    first = draw("--seed", "3")
+    assert first == draw("--seed", "3", "--batch-tokens", "1") == draw("--seed", "3", "--workers", "2")
+    assert first != draw("--seed", "4")
+    code, _, said = command("translate", copy_run / "run", source, "--sample", "--beam", "2")
+    assert (code, said) == (2, "error: --beam and --sample exclude each other\n")
+
+
+def test_an_ensemble_of_equal_models_is_that_model(command: Any, copy_run: Path, tmp_path: Path) -> None:
+    source = write(tmp_path / "in", copy_lines(20, 6))
+    arguments = ("translate", copy_run / "run", source, "--json")
+    alone = [json.loads(line) for line in command(*arguments).out.splitlines()]
+    both = [json.loads(line) for line in command(*arguments, "--ensemble", copy_run / "run").out.splitlines()]
+    assert [one["text"] for one in both] == [one["text"] for one in alone]
+    assert [one["score"] for one in both] == pytest.approx([one["score"] for one in alone], abs=1e-5)
+
+
+def test_a_banned_phrase_is_not_in_any_translation(command: Any, copy_run: Path) -> None:
+    usual = command("translate", copy_run / "run", stdin=b"a b c d\n").out
+    assert usual == b"a b c d\n"
+    banned = command("translate", copy_run / "run", "--ban", "b c", stdin=b"a b c d\n").out
+    assert b"b c" not in banned and banned.startswith(b"a ")
