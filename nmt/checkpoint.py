@@ -3,15 +3,18 @@
 checkpoints/step-00000500/          model.safetensors, optimizer.safetensors, state.json, config.yaml, tokenizer
 checkpoints/step-00000500.average/  the same without an optimizer: the mean of the last snapshots
 checkpoints/snapshots/              weights at the last validations, for that mean
+
+What `nmt export` writes is such a directory too: without an optimizer, and with more in its state.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,6 +42,7 @@ from nmt.tokenizer import Tokenizer
 FORMAT = 1
 CHECKSUM = "checksum"  # of the state's other entries, or of a snapshot's weights
 ASIDE = "damaged-"  # before the name of a checkpoint that is not what was written
+ENGINE = "engine"  # in the state of a model whose weights only another program reads: its name
 WEIGHTS, OPTIMIZER, STATE, CONFIG = "model.safetensors", "optimizer.safetensors", "state.json", "config.yaml"
 
 
@@ -103,6 +107,11 @@ class Checkpoint:
     def tokenizer(self) -> Tokenizer:
         return Tokenizer.load(self.directory)
 
+    def run(self) -> Run | None:
+        """The run that it lies in, wherever that was moved to; None for a directory by itself."""
+        run = Run(self.directory.resolve().parent.parent)
+        return run if self.directory.resolve().parent == run.checkpoints and run.exists else None
+
     def load_model(self) -> Transformer:
         pieces = self.tokenizer()
         model = build_model(self.config().model, len(pieces.src), len(pieces.tgt))
@@ -113,6 +122,11 @@ class Checkpoint:
         return self.tensors(WEIGHTS)
 
     def tensors(self, name: str) -> dict[str, Tensor]:
+        if ENGINE in self.state:
+            raise CheckpointError(
+                f"{self.directory}: was exported for {self.state[ENGINE]}, which can only translate "
+                f"(--engine {self.state[ENGINE]}); name the run or the checkpoint instead"
+            )
         return _read_tensors(self.directory / name)
 
     def verify(self) -> None:
@@ -196,7 +210,7 @@ def by_score(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
 
 
 def find(model: str) -> Checkpoint:
-    """Turns a MODEL argument (run directory, checkpoint directory or config file) into a verified checkpoint."""
+    """Turns a MODEL argument (a directory: run, checkpoint, export; or a config file) into a verified checkpoint."""
     path = Path(model)
     if path.is_file() and path.suffix in (".yaml", ".yml"):
         tree = parse_yaml("\n".join(read_lines(path)), str(path))
@@ -206,7 +220,7 @@ def find(model: str) -> Checkpoint:
     if not path.is_dir():
         raise CheckpointError(
             f"{model}: {'is a file' if path.is_file() else 'does not exist'}; "
-            "MODEL must be a run directory, a checkpoint directory or a config file"
+            "MODEL must be the directory of a run, a checkpoint or an export, or a config file"
         )
     if (path / STATE).exists():
         found = open_checkpoint(path)
@@ -232,16 +246,28 @@ def save(
 
     `rest` is what only training needs: the optimiser's moments, and weights that are not those of the model.
     """
-    with write_directory(directory) as place:
-        (place / WEIGHTS).write_bytes(safetensors.torch.save(weights(model)))
+    with writing(directory, state, config, tokenizer_from) as place:
+        write_tensors(place / WEIGHTS, weights(model))
         if rest is not None:
-            (place / OPTIMIZER).write_bytes(safetensors.torch.save(rest))
+            write_tensors(place / OPTIMIZER, rest)
+
+
+@contextlib.contextmanager
+def writing(directory: Path, state: dict[str, Any], config: Config, tokenizer_from: Path) -> Iterator[Path]:
+    """The place where the caller puts the weights of a checkpoint, which becomes visible only when it is whole."""
+    with write_directory(directory) as place:
         (place / CONFIG).write_text(dump(config.tree()), encoding="utf-8")
         tokenizer.copy(tokenizer_from, place)
-        files = {path.name: sha256(path) for path in sorted(place.iterdir())}
+        yield place
+        # Whoever publishes a model may add to its README.md.
+        files = {path.name: sha256(path) for path in sorted(place.iterdir()) if path.suffix != ".md"}
         state = json.loads(json.dumps({"format": FORMAT, "nmt": __version__, **state, "files": files}))
         state[CHECKSUM] = _checksum(state)
         (place / STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    path.write_bytes(safetensors.torch.save(tensors))
 
 
 def save_snapshot(run: Run, step: int, model: Transformer) -> None:

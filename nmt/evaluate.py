@@ -191,7 +191,7 @@ def _sets(request: Request, found: Checkpoint | None) -> list[TestSet]:
     language = request.tgt_lang or (config.tgt_lang if config else "")
     if request.refs or found is None or config is None:
         return [file_set(request.src, request.refs, language)]
-    return test_sets(config, request.tests, _run_of(found) or Run(config.run_dir))
+    return test_sets(config, request.tests, found.run() or Run(config.run_dir))
 
 
 def _metrics(request: Request, config: Config | None) -> list[Metric]:
@@ -212,15 +212,9 @@ def _scores(metrics: list[Metric], hypotheses: list[str], test: TestSet) -> list
     return [metric(hypotheses, test.references) for metric in metrics]
 
 
-def _run_of(found: Checkpoint) -> Run | None:
-    """The run that a checkpoint lies in, wherever that was moved to; None for a checkpoint by itself."""
-    run = Run(found.directory.resolve().parent.parent)
-    return run if found.directory.resolve().parent == run.checkpoints and run.exists else None
-
-
 def keep(result: Result, found: Checkpoint, search: Choice, tgt_lang: str) -> None:
     """Writes translations and scores into the run's evaluate/, if the checkpoint still lies in its run."""
-    run = _run_of(found)
+    run = found.run()
     if run is None:
         return
     directory = run.evaluate

@@ -86,13 +86,18 @@ class Record:
     def append(self, kind: str, **values: Any) -> None:
         append_line(self.path, json.dumps({"kind": kind, **values}, ensure_ascii=False))
 
-    def last_step(self) -> int:
-        """The last one recorded, 0 if there is none; what others have written there is passed over."""
+    def rows(self) -> list[dict[str, Any]]:
+        """All that is on record; what others have written there is passed over."""
         lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n") if self.path.exists() else []
-        for line in reversed(lines):
-            with contextlib.suppress(ValueError, TypeError, KeyError):
-                return int(json.loads(line)["step"])
-        return 0
+        found = []
+        for line in lines:
+            with contextlib.suppress(ValueError):
+                found.append(json.loads(line))
+        return [row for row in found if isinstance(row, dict)]
+
+    def last_step(self) -> int:
+        """0 if there is none."""
+        return next((row["step"] for row in reversed(self.rows()) if isinstance(row.get("step"), int)), 0)
 
 
 def size(path: Path) -> int:

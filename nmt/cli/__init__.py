@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from nmt.cli import config, evaluate, prepare, train, translate
+from nmt.cli import config, evaluate, export, prepare, score, train, translate
 from nmt.cli.options import put
 from nmt.errors import NmtError
 
@@ -26,6 +26,8 @@ app.command()(prepare.prepare)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(translate.translate)
+app.command()(score.score)
+app.command()(export.export)
 app.command()(config.config)
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from nmt.cli.options import Device, Precision, SearchOverrides, Threads, Workers, end_with_the_reader, search_options
+
+
+class Engine(StrEnum):
+    nmt = "nmt"
+    ctranslate2 = "ctranslate2"
 
 
 def translate(
@@ -38,6 +44,7 @@ def translate(
     batch_tokens: Annotated[
         int | None, typer.Option(min=1, help="Source places of a batch, beams counted; by default as fits the device.")
     ] = None,
+    engine: Annotated[Engine, typer.Option(help="ctranslate2: for a MODEL exported to it.")] = Engine.nmt,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT if it exists.")] = False,
     device: Device = "auto",
     precision: Precision = "auto",
@@ -63,7 +70,14 @@ def translate(
     if output != "-":
         check_writable(output, overwrite)
     count = 1 if live else workers or "auto"
-    translator = Translator(model, device, precision, threads or "auto", search, count, ensemble or (), ban or ())
+    if engine == Engine.nmt:
+        translator = Translator(model, device, precision, threads or "auto", search, count, ensemble or (), ban or ())
+    elif ensemble or ban:
+        raise NmtError("--ensemble and --ban need --engine nmt")
+    else:
+        from nmt.engine import EngineTranslator
+
+        translator = EngineTranslator(model, device, precision, threads or "auto", search, count)
     rows, form = read_rows(input, column), FORMS[as_json, nbest is not None]
     lines = translated(translator, rows, form, nbest or 1, batch_tokens, 1 if live else BLOCK)
     with write_file(output, overwrite) as stream:

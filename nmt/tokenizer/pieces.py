@@ -84,6 +84,12 @@ class Side:
         """For each id whether it is a byte, for characters without a piece. Shape: [V]."""
         return np.array([self.processor.IsByte(i) for i in range(len(self))])
 
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        return [self.processor.IdToPiece(int(i)) for i in ids]
+
+    def ids(self, pieces: Iterable[str]) -> list[int]:
+        return [self.processor.PieceToId(piece) for piece in pieces]
+
     def decode(self, ids: list[list[int]]) -> list[str]:
         return [clean(text).strip(" ") for text in self.processor.DecodeIds(ids)] if ids else []
 
@@ -128,7 +134,8 @@ class Tokenizer:
         return self.tgt.decode(ids)
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        return [self.tgt.processor.IdToPiece(int(i)) for i in ids]
+        """Those of target ids."""
+        return self.tgt.pieces(ids)
 
     def forbidden(self) -> list[int]:
         """Target ids that a translation never contains: unk, pad, bos, and the bytes of line breaks."""

@@ -50,6 +50,7 @@ OWNERS = {
     "polib": {"data"},
     "google": {"tokenizer"},  # protobuf, for what a sentencepiece model holds
     "safetensors": {"checkpoint"},
+    "ctranslate2": {"engine"},
 }
 # Rooms and modules that take plain numbers, never a config or a part of one.
 PLAIN = {"model", "loss", "optim", "search", "data.plan", "data.batches"}

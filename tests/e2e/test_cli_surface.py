@@ -18,7 +18,7 @@ from nmt.variants import load
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
-VERBS = ["prepare", "train", "evaluate", "translate", "config"]
+VERBS = ["prepare", "train", "evaluate", "translate", "score", "export", "config"]
 
 # Runs the command and tells which slow packages it has loaded. (typer itself may load pydantic.)
 PROBE = """
@@ -63,8 +63,21 @@ def test_help_names_the_options_that_users_type() -> None:
         "evaluate": ["-t", "--src", "--ref", "--hyp", "--tgt-lang", "--metric", "--tokenize", "--lowercase", "--json"],
         "translate": [
             *("-o", "--beam", "--greedy", "--length-penalty", "--batch-tokens", "--device", "--precision"),
-            *("--stream", "--nbest", "--json", "--column", "--max-length"),
+            *(
+                "--stream",
+                "--nbest",
+                "--json",
+                "--column",
+                "--max-length",
+                "--sample",
+                "--seed",
+                "--ensemble",
+                "--ban",
+                "--engine",
+            ),
         ],
+        "score": ["--src", "--tgt", "-o", "--json", "--length-penalty"],
+        "export": ["--to", "--format", "--quantization", "--half", "--check", "--overwrite"],
     }.items():
         _, out, _ = probe(verb, "--help")
         assert [option for option in options if option not in out] == []
