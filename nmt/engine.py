@@ -44,29 +44,23 @@ def package() -> Any:
 # --- conversion ---
 
 
-def check_convertible(found: Checkpoint) -> None:
-    """Raises NmtError, naming the setting, if CTranslate2 cannot do what the model does."""
-    package()
-    position = found.config().model.position.name
-    if position not in ("sinusoidal", "learned"):
-        raise NmtError(
-            f"{found.directory}: has model.position: {position}, which CTranslate2 lacks for translation models; "
-            "use --format plain, or train with sinusoidal or learned positions"
-        )
-
-
 def convert(found: Checkpoint, place: Path, quantization: str) -> None:
     """Writes the model's weights and vocabularies into a directory, as CTranslate2 reads them."""
     specs = package().specs
     config, model, tokenizer = found.config().model, found.load_model(), found.tokenizer()
-    activations = specs.common_spec.Activation
-    spec = specs.TransformerSpec.from_config(
-        (config.encoder_layers, config.decoder_layers),
-        config.heads,
-        pre_norm=config.norm_first,
-        activation={"relu": activations.RELU, "gelu": activations.GELU, "swiglu": activations.SWISH}[config.activation],
-        ffn_glu=config.activation == "swiglu",
-        rms_norm=config.norm == "rms",
+    kinds = specs.common_spec.Activation
+    activation = {"relu": kinds.RELU, "gelu": kinds.GELU, "swiglu": kinds.SWISH}[config.activation]
+    shape = {
+        "pre_norm": config.norm_first,
+        "activation": activation,
+        "ffn_glu": config.activation == "swiglu",
+        "rms_norm": config.norm == "rms",
+    }
+    if config.position.name == "rotary":  # 0: all of a head's numbers, of which the first half goes with the second
+        shape |= {"rotary_dim": 0, "rotary_interleave": False, "rotary_base": config.position.options["base"]}
+    spec = specs.TransformerSpec(
+        specs.transformer_spec.TransformerEncoderSpec(config.encoder_layers, config.heads, **shape),
+        specs.transformer_spec.TransformerDecoderSpec(config.decoder_layers, config.heads, **shape),
     )
     for side, layers, norm, position in (
         (spec.encoder, model.encoder, model.encoder_norm, model.src_position),
@@ -76,9 +70,10 @@ def convert(found: Checkpoint, place: Path, quantization: str) -> None:
             _layer(into, layer)
         if config.norm_first:
             _norm(side.layer_norm, norm)
-        # Without a table CTranslate2 computes sinusoids of its own, of positions that count from 1.
-        table = position.weight if isinstance(position, Learned) else sinusoids(POSITIONS, config.dim)
-        side.position_encodings.encodings = _array(table)
+        if isinstance(position, Learned):
+            side.position_encodings.encodings = _array(position.weight)
+        elif config.position.name == "sinusoidal":  # without a table it would count positions from 1
+            side.position_encodings.encodings = _array(sinusoids(POSITIONS, config.dim))
     spec.encoder.embeddings[0].weight = _array(model.src_embedding.weight)
     spec.decoder.embeddings.weight = _array(model.tgt_embedding.weight)
     spec.decoder.projection.weight = _array(model.projection.weight)

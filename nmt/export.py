@@ -29,8 +29,8 @@ KEPT = ("step", "score", "nll", "metric", "averaged", "environment", "config_dig
 class Format(Protocol):
     rounds: bool  # whether the weights lose digits
 
-    def check(self, found: Checkpoint) -> None:
-        """Raises NmtError for a model that the format has no place for."""
+    def check(self) -> None:
+        """Raises NmtError if what it takes is not installed."""
 
     def state(self, found: Checkpoint) -> dict[str, Any]:
         """What it adds to the checkpoint's state."""
@@ -48,7 +48,7 @@ class Plain:
     def __init__(self, *, half: bool = False) -> None:
         self.rounds = half
 
-    def check(self, found: Checkpoint) -> None:
+    def check(self) -> None:
         pass
 
     def state(self, found: Checkpoint) -> dict[str, Any]:
@@ -77,8 +77,8 @@ class CTranslate2:
         self.quantization = quantization
         self.rounds = quantization != "float32"
 
-    def check(self, found: Checkpoint) -> None:
-        engine.check_convertible(found)
+    def check(self) -> None:
+        engine.package()
 
     def state(self, found: Checkpoint) -> dict[str, Any]:
         tokenizer = found.tokenizer()
@@ -103,11 +103,11 @@ def export(model: str, to: str, chosen: Choice, check: str | None = None, overwr
         form: Format = build(FORMATS, chosen)
     except ConfigError as error:
         raise ConfigError(f"--format: {error}") from None
+    form.check()
     target = Path(to).absolute()
     _check_target(target, overwrite)
     lines = _few(read_lines(check)) if check else None
     found = checkpoint.find(model)
-    form.check(found)
     state = {key: found.state[key] for key in KEPT if key in found.state}
     state |= {EXPORTED: chosen.tree(), "about": card.about(found), **form.state(found)}
     parameters = sum(tensor.numel() for tensor in found.weights().values())
@@ -115,7 +115,7 @@ def export(model: str, to: str, chosen: Choice, check: str | None = None, overwr
         form.write(found, place)
         (place / "README.md").write_text(card.markdown(found, state, parameters), encoding="utf-8")
     size = sum(path.stat().st_size for path in target.iterdir())
-    say(f"{to}: {found.directory} for {chosen}, {size / 1e6:,.1f} MB")
+    say(f"{to}: {found.directory} in the format {chosen}, {size / 1e6:,.1f} MB")
     theirs = form.open(target)
     if theirs is not None:
         _compare(found, theirs, _valid(found) if lines is None else lines, form.rounds)

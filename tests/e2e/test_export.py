@@ -191,6 +191,7 @@ ARCHITECTURES = {
     "gelu": ["model.activation=gelu"],
     "swiglu": ["model.activation=swiglu"],
     "learned positions": ["model.position={name: learned, limit: 300}"],
+    "rotary positions": ["model.position={name: rotary, base: 500}"],
     "two vocabularies": ["tokenizer.joint=false", "model.tie=decoder"],
     "nothing tied": ["model.tie=none"],
     "more layers on one side": ["model.encoder_layers=3"],
@@ -201,6 +202,7 @@ ARCHITECTURES = {
 def test_an_exported_model_gives_every_token_the_same_probability(tmp_path: Path, settings: list[str]):
     """Teacher-forced, on random weights, so that nothing can hide; also where positions go beyond any in training."""
     ctranslate2 = pytest.importorskip("ctranslate2")
+    from nmt.engine import EngineTranslator
     from nmt.export import export
 
     model = random_model(tmp_path / "random", *settings)
@@ -212,14 +214,9 @@ def test_an_exported_model_gives_every_token_the_same_probability(tmp_path: Path
     found = ctranslate2.Translator(str(tmp_path / "out")).score_batch(src, [one.tokens for one in ours])
     for one, other in zip(ours, found, strict=True):
         assert other.log_probs == pytest.approx(one.log_probs, abs=1e-4)
-
-
-def test_rotary_positions_are_refused_by_name(tmp_path: Path, command):
-    pytest.importorskip("ctranslate2")
-    model = random_model(tmp_path / "random", "model.position=rotary")
-    code, _, err = command("export", model, "--to", "out", "--format", "ctranslate2")
-    assert (code, err.count("\n")) == (2, 1) and "model.position: rotary" in err
-    assert not (tmp_path / "out").exists()
+    short, lines = {"name": "greedy", "max_ratio": 0.0, "max_extra": 12}, [src for src, _ in pairs]
+    step_by_step = EngineTranslator(str(tmp_path / "out"), "cpu", search=short).translate(lines)
+    assert step_by_step == Translator(str(model), "cpu", threads=1, search=short).translate(lines)
 
 
 @pytest.fixture(scope="module")
