@@ -23,7 +23,7 @@ from nmt.model.position import Learned, sinusoids
 from nmt.progress import say
 from nmt.search import SEARCHES, Hypothesis
 from nmt.tokenizer import BOS, EOS, UNK
-from nmt.translate import BLOCK, Translation, Translator, _replace
+from nmt.translate import BLOCK, CUDA_BATCH_TOKENS, Translation, Translator, _replace
 
 POSITIONS = 4096  # that a converted model has a table of, where they could go on for ever
 NAME = "ctranslate2"  # in the state of what was converted, and of the package
@@ -172,7 +172,8 @@ class EngineTranslator(Translator):
         self.checkpoint, self.workers = found, 1  # no processes of ours
         stand_in: Any = _Opened(config.model.position.options.get("limit", POSITIONS))
         self._set(stand_in, found.tokenizer(), _replace(config.search, search or {}), where)
-        self.asked, self.batch_tokens = self._options(), BATCH_TOKENS
+        self.usual_batch = CUDA_BATCH_TOKENS if where.device.type == "cuda" else BATCH_TOKENS
+        self.asked, self.batch_tokens = self._options(), self.usual_batch
 
     def _options(self) -> dict[str, Any]:
         """The search's settings as CTranslate2 names them. Raises ConfigError for what it does not have."""
@@ -198,7 +199,7 @@ class EngineTranslator(Translator):
         block: int = BLOCK,
         warn: Callable[[str], None] = say,
     ) -> Iterator[Translation]:
-        self.batch_tokens = BATCH_TOKENS if batch_tokens is None else batch_tokens
+        self.batch_tokens = self.usual_batch if batch_tokens is None else batch_tokens
         return super().stream(lines, self.batch_tokens * self.parallel * BATCHES, block, warn)
 
     def search_ids(self, src: list[np.ndarray]) -> list[list[Hypothesis]]:
