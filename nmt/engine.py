@@ -23,7 +23,7 @@ from nmt.model.position import Learned, sinusoids
 from nmt.progress import say
 from nmt.search.methods import SEARCHES, Hypothesis, Sources
 from nmt.tokenizer import BOS, EOS, UNK
-from nmt.translate import BLOCK, Translation, Translator, _replace
+from nmt.translate import BLOCK, CUDA_BATCH_TOKENS, Translation, Translator, replaced
 
 POSITIONS = 4096  # that a converted model has a table of, where they could go on for ever
 NAME = "ctranslate2"  # in the state of what was converted, and of the package
@@ -171,8 +171,9 @@ class EngineTranslator(Translator):
         self.engine = _open(found.directory, where, precision, self.parallel)
         self.checkpoint, self.workers = found, 1  # no processes of ours
         stand_in: Any = _Opened(config.model.position.options.get("limit", POSITIONS))
-        self._set(stand_in, found.tokenizer(), _replace(config.search, search or {}), where)
-        self.asked, self.batch_tokens = self._options(), BATCH_TOKENS
+        self._set(stand_in, found.tokenizer(), replaced(config.search, search or {}), where)
+        self.usual_batch = CUDA_BATCH_TOKENS if where.device.type == "cuda" else BATCH_TOKENS
+        self.asked, self.batch_tokens = self._options(), self.usual_batch
 
     def _options(self) -> dict[str, Any]:
         """The search's settings as CTranslate2 names them. Raises ConfigError for what it does not have."""
@@ -199,7 +200,7 @@ class EngineTranslator(Translator):
         warn: Callable[[str], None] = say,
         nbest: int = 1,
     ) -> Iterator[Translation]:
-        self.batch_tokens = BATCH_TOKENS if batch_tokens is None else batch_tokens
+        self.batch_tokens = self.usual_batch if batch_tokens is None else batch_tokens
         return super().stream(lines, self.batch_tokens * self.parallel * BATCHES, block, warn, nbest)
 
     def search_ids(self, src: list[np.ndarray], numbers: Sequence[int] = ()) -> list[list[Hypothesis]]:

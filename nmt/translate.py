@@ -35,7 +35,7 @@ BLOCK = 20_000  # lines that are sorted by length and translated together
 MEND = "use fewer --workers, or smaller --batch-tokens"
 
 
-def _replace(settings: Choice, options: dict[str, Any]) -> Choice:
+def replaced(settings: Choice, options: dict[str, Any]) -> Choice:
     """A search with some options replaced; another search keeps the options that it has too."""
     name = options.get("name", settings.name)
     shared = options_of(SEARCHES[name]) if isinstance(name, str) and name in SEARCHES else {}
@@ -115,7 +115,7 @@ class Translator:
         config = found.config()
         if precision == "auto":
             precision = str(found.state["environment"]["precision"])
-        settings = _replace(config.search, search or {})
+        settings = replaced(config.search, search or {})
         where = runtime.choose(device, precision, threads)
         self.workers = _workers(where, threads) if workers == "auto" else int(workers)
         if self.workers > 1 and threads == "auto":
@@ -159,7 +159,7 @@ class Translator:
     def searching(self, **search: Any) -> Translator:
         """The same translator with other options of the search: beam=5, or name="greedy"."""
         other = copy.copy(self)
-        other._set_search(_replace(self.settings, search))
+        other._set_search(replaced(self.settings, search))
         return other
 
     def translate(self, lines: Iterable[str], batch_tokens: int | None = None, **search: Any) -> list[str]:
