@@ -8,11 +8,13 @@ import itertools
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 import torch
@@ -23,7 +25,7 @@ from torch import Tensor
 from nmt import runtime
 from nmt.choice import Choice, options_of
 from nmt.errors import NmtError
-from nmt.lines import FORMS, repeats, translated
+from nmt.lines import FORMS, Faults, repeats, translated
 from nmt.rows import Row
 from nmt.search.methods import SEARCHES, Hypothesis
 from nmt.tokenizer import EOS, TOKENIZERS
@@ -205,6 +207,13 @@ def test_a_long_line_is_whole_but_for_its_score(copier: Translator) -> None:
     assert (found.text, found.truncated) == ("th a", True)
 
 
+def test_a_longer_part_counts_for_more(copier: Translator) -> None:
+    copier.search = lambda _, src, lengths, forbidden: [[Hypothesis([5], -n)] for n in lengths]  # type: ignore[assignment]
+    copier.longest = 10
+    [found] = copier.stream(["the cat. a."], warn=lambda _: None)
+    assert found.score == pytest.approx(-(10 * 10 + 4 * 4) / (10 + 4))  # with mark of a space and end of sentence
+
+
 def test_every_part_has_the_prefix_of_its_line(copier: Translator) -> None:
     """A model of many directions is told the direction of each part."""
     copier.prefixes = ["", "<2", "<2de> "]
@@ -270,6 +279,14 @@ def test_a_repetition_of_the_source_is_none(copier: Translator, capsys: pytest.C
     ]
 
 
+def test_words_that_the_source_repeats_may_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    faults = Faults()
+    for line, source in enumerate(["hello hello hello hello", "hello"], 1):
+        faults.look(line, source, Translation("hi hi hi hi", -1.0, pieces=["hi"] * 4))
+    faults.tell()
+    assert capsys.readouterr().err == "warning: 1 translation ended in a repetition: line 2\n"
+
+
 @pytest.mark.parametrize(
     ("tokens", "yes"),
     [
@@ -305,6 +322,15 @@ def test_hypotheses_are_ordered_and_distinct(translator: Translator) -> None:
         scores = [t.score for t in ranked if t.score is not None]
         assert len(scores) == len(ranked) and scores == sorted(scores, reverse=True)
     assert max(len(t.others) for t in five) == 4
+
+
+def test_hypotheses_that_read_the_same_are_one(copier: Translator) -> None:
+    """Case 49: the same text in other pieces is no other translation."""
+    a, b, space = (copier.tokenizer.tgt.processor.PieceToId(piece) for piece in "ab▁")
+    ranked = [Hypothesis([space, a], -1), Hypothesis([a], -2), Hypothesis([b], -3)]
+    copier.search = lambda *_: [ranked]  # type: ignore[assignment]
+    [found] = copier.stream(["a"], nbest=2)
+    assert [(t.text, t.score) for t in (found, *found.others)] == [("a", -1), ("b", -3)]
 
 
 def test_the_form_of_hypotheses(command, copy_run: Path):
@@ -403,43 +429,49 @@ def test_a_wrong_column_leaves_no_output(command, copy_run: Path, tmp_path: Path
 # --- line by line ---
 
 
-def spawn(*arguments: str | Path, **options: Any) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "nmt", "translate", *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        **options,
+@pytest.fixture
+def stream(copy_run: Path) -> Iterator[tuple[subprocess.Popen[bytes], BinaryIO, BinaryIO]]:
+    """`nmt translate --stream` with its stdin and stdout; killed if it keeps us waiting."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONUNBUFFERED", None)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nmt", "translate", copy_run / "run", "--stream", "--threads", "1"],
+        **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE),
+        env=environment,
     )
+    assert process.stdin is not None and process.stdout is not None
+    timer = threading.Timer(60, process.kill)
+    timer.start()
+    yield process, process.stdin, process.stdout
+    timer.cancel()
+    process.kill()
+    process.wait()
 
 
-def test_a_stream_is_answered_line_by_line(copy_run: Path) -> None:
+def test_a_stream_is_answered_line_by_line(stream) -> None:
     """Case 53: each line, a blank one too, before the next one is sent; the last one without its end."""
-    process = spawn(copy_run / "run", "--stream", "--threads", "1")
-    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    process, stdin, stdout = stream
     for line in (b"a b\n", b"\n", b"c d e\n", b" \n", b"f\n"):
-        process.stdin.write(line)
-        process.stdin.flush()
-        assert process.stdout.readline() == line
-    process.stdin.write(b"g h")
-    process.stdin.close()
-    assert process.stdout.read() == b"g h\n"
+        stdin.write(line)
+        stdin.flush()
+        assert stdout.readline() == line
+    stdin.write(b"g h")
+    stdin.close()
+    assert stdout.read() == b"g h\n"
     assert process.wait() == 0
 
 
-def test_a_stream_whose_reader_goes_away_ends_quietly(copy_run: Path) -> None:
+def test_a_stream_whose_reader_goes_away_ends_quietly(stream) -> None:
     """Case 53: `| head -1`."""
-    process = spawn(copy_run / "run", "--stream", "--threads", "1")
-    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-    process.stdin.write(b"a b\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == b"a b\n"
-    process.stdout.close()
-    process.stdin.write(b"c d\n")
-    process.stdin.close()
+    process, stdin, stdout = stream
+    stdin.write(b"a b\n")
+    stdin.flush()
+    assert stdout.readline() == b"a b\n"
+    stdout.close()
+    stdin.write(b"c d\n")
+    stdin.close()
     assert process.stderr.read() == b""
-    process.wait()
+    assert process.wait() == -signal.SIGPIPE
 
 
 # --- progress, and the library ---
