@@ -208,7 +208,7 @@ def test_a_long_line_is_whole_but_for_its_score(copier: Translator) -> None:
 
 
 def test_a_longer_part_counts_for_more(copier: Translator) -> None:
-    copier.search = lambda _, src, lengths, forbidden: [[Hypothesis([5], -n)] for n in lengths]  # type: ignore[assignment]
+    copier.search = lambda _, sources, constraints: [[Hypothesis([5], -n)] for n in sources.lengths]  # type: ignore[assignment]
     copier.longest = 10
     [found] = copier.stream(["the cat. a."], warn=lambda _: None)
     assert found.score == pytest.approx(-(10 * 10 + 4 * 4) / (10 + 4))  # with mark of a space and end of sentence
