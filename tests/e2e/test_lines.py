@@ -23,11 +23,11 @@ from copier import Copier, Copying
 from torch import Tensor
 
 from nmt import runtime
-from nmt.choice import Choice, options_of
+from nmt.choice import Choice
 from nmt.errors import NmtError
 from nmt.lines import FORMS, Faults, repeats, translated
 from nmt.rows import Row
-from nmt.search.methods import SEARCHES, Hypothesis
+from nmt.search.methods import Hypothesis
 from nmt.tokenizer import EOS, TOKENIZERS
 from nmt.translate import LONGEST, Translation, Translator
 
@@ -379,13 +379,10 @@ def test_json_holds_a_log_probability_for_each_token(copier: Translator) -> None
 
 def test_real_log_probabilities_make_up_the_score(translator: Translator) -> None:
     [found] = translator.stream(["a b c"])
-    if not found.log_probs:
-        pytest.skip("the search does not tell them")
     assert len(found.log_probs) == found.tokens + 1
     assert found.score == pytest.approx(sum(found.log_probs) / found.tokens, abs=1e-4)
 
 
-@pytest.mark.skipif("max_length" not in options_of(SEARCHES["beam"]), reason="the search has no such option")
 def test_a_translation_has_a_most_length(command, copy_run: Path):
     code, out, err = command("translate", copy_run / "run", "--max-length", "2", stdin=b"a b c d\ne\n")
     assert (code, out) == (0, b"a b\ne\n")
