@@ -99,6 +99,10 @@ class Checkpoint:
     def averaged(self) -> bool:
         return bool(self.state["averaged"])
 
+    def precision(self, asked: str) -> str:
+        """What was asked for; `auto` is the one that the run was trained in."""
+        return str(self.state["environment"]["precision"]) if asked == "auto" else asked
+
     def config(self) -> Config:
         text = (self.directory / CONFIG).read_text(encoding="utf-8")
         config: Config = from_tree(Config, parse_yaml(text, str(self.directory / CONFIG)))

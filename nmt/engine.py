@@ -169,7 +169,7 @@ class EngineTranslator(Translator):
         auto = max(1, processors() // where.threads) if where.device.type == "cpu" else 1
         self.parallel = auto if workers == "auto" else int(workers)
         self.engine = _open(found.directory, where, precision, self.parallel)
-        self.checkpoint, self.workers = found, 1  # no processes of ours
+        self._belongs_to(found)
         stand_in: Any = _Opened(config.model.position.options.get("limit", POSITIONS))
         self._set(stand_in, found.tokenizer(), replaced(config.search, search or {}), where)
         self.usual_batch = CUDA_BATCH_TOKENS if where.device.type == "cuda" else BATCH_TOKENS

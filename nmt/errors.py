@@ -3,6 +3,8 @@
 Anything raised that is not an `NmtError` is a bug of ours and shows its traceback.
 """
 
+from typing import Self
+
 
 class NmtError(Exception):
     """A mistake that the user can mend; the command prints it and exits with code 2."""
@@ -26,6 +28,13 @@ class CheckpointError(NmtError):
 
 class NotFiniteError(NmtError):
     """A model whose results are no numbers."""
+
+    @classmethod
+    def at_line(cls, number: int) -> Self:
+        return cls(
+            f"line {number}: the model's scores are no finite numbers, since its training diverged; "
+            "use another checkpoint"
+        )
 
 
 class DeviceError(NmtError):

@@ -55,9 +55,7 @@ class Scorer:
     ) -> None:
         """Loads a MODEL, as Translator does; without a `length_penalty` that of its search counts."""
         found = checkpoint.find(model)
-        if precision == "auto":
-            precision = str(found.state["environment"]["precision"])
-        self.runtime = runtime.choose(device, precision, threads)
+        self.runtime = runtime.choose(device, found.precision(precision), threads)
         self.tokenizer = found.tokenizer()
         self.model = found.load_model().to(self.runtime.device).freeze(self.runtime.dtype)
         self.longest = min(LONGEST + 1, self.model.longest or LONGEST + 1)  # with the end of sentence
@@ -81,10 +79,7 @@ class Scorer:
                 tokens = ids[:-1] if ids[-1] == EOS else ids
                 value = float(scored.sum(dtype=np.float64)) / max(1, len(tokens)) ** self.length_penalty
                 if not math.isfinite(value):
-                    raise NotFiniteError(
-                        f"line {first + i}: the model's scores are no finite numbers, since its training diverged; "
-                        "use another checkpoint"
-                    )
+                    raise NotFiniteError.at_line(first + i)
                 scores[i] = PairScore(value, self.tokenizer.pieces(tokens), scored.tolist())
             yield from scores
             first += len(some)

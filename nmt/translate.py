@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from nmt import checkpoint, runtime
+from nmt.checkpoint import Checkpoint
 from nmt.choice import Choice, build, options_of
 from nmt.data.batches import pad_sources
 from nmt.errors import CheckpointError, NmtError, NotFiniteError
@@ -91,6 +92,9 @@ class Translator:
     """
 
     predictor: StepModel[Any]  # the model, or several as one
+    checkpoint: Checkpoint | None = None
+    prefixes: Sequence[str] = ()  # that sources had in training
+    workers = 1
 
     def __init__(
         self,
@@ -113,15 +117,13 @@ class Translator:
         """
         found = checkpoint.find(model)
         config = found.config()
-        if precision == "auto":
-            precision = str(found.state["environment"]["precision"])
+        precision = found.precision(precision)
         settings = replaced(config.search, search or {})
         where = runtime.choose(device, precision, threads)
         self.workers = _workers(where, threads) if workers == "auto" else int(workers)
         if self.workers > 1 and threads == "auto":
             where = runtime.choose(device, precision, 1)
-        self.checkpoint: checkpoint.Checkpoint | None = found
-        self.prefixes = [str(corpus.options.get("prefix", "")) for corpus in config.data.train]
+        self._belongs_to(found)
         self._set(found.load_model().to(where.device), found.tokenizer(), settings, where)
         if ensemble:
             self.predictor = Ensemble([self.model, *map(self._another, ensemble)])
@@ -135,11 +137,14 @@ class Translator:
             )
         return found.load_model().to(self.runtime.device).freeze(self.runtime.dtype)
 
+    def _belongs_to(self, found: Checkpoint) -> None:
+        self.checkpoint = found
+        self.prefixes = [str(corpus.options.get("prefix", "")) for corpus in found.config().data.train]
+
     @classmethod
     def of(cls, model: Transformer, tokenizer: Tokenizer, search: Choice, where: Runtime) -> Translator:
         """Around a model that is at hand already. The model is frozen: give a copy of one that is being trained."""
         translator = cls.__new__(cls)
-        translator.checkpoint, translator.workers, translator.prefixes = None, 1, []
         translator._set(model, tokenizer, search, where)
         return translator
 
@@ -254,10 +259,7 @@ class Translator:
     def _decode(self, batch: list[_Part], found: list[list[Hypothesis]], nbest: int) -> None:
         for part, hypotheses in zip(batch, found, strict=True):
             if not hypotheses or not math.isfinite(hypotheses[0].score):
-                raise NotFiniteError(
-                    f"line {part.line}: the model's scores are no finite numbers, since its training diverged; "
-                    "use another checkpoint"
-                )
+                raise NotFiniteError.at_line(part.line)
         kept = [hypotheses if nbest > 1 else hypotheses[:1] for hypotheses in found]
         texts = iter(self.tokenizer.decode([h.tokens for hypotheses in kept for h in hypotheses]))
         for part, hypotheses in zip(batch, kept, strict=True):

@@ -9,6 +9,7 @@ Shapes: B sentences, W beams, R = B * W rows, V vocabulary, T tokens so far.
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol, TypeVar
@@ -125,12 +126,12 @@ class _Limits:
         return float(total / max(1, length) ** self.length_penalty)
 
 
-class _OneByOne(_Limits):
+class _OneByOne(_Limits, ABC):
     """A single hypothesis for each sentence, a token at a time."""
 
+    @abstractmethod
     def choose(self, scores_BV: Tensor, numbers: Sequence[int], step: int) -> Tensor:
         """The next tokens, [B]; `numbers` are those of the lines."""
-        raise NotImplementedError
 
     def __call__(self, model: StepModel[Any], sources: Sources, constraints: Constraints) -> list[list[Hypothesis]]:
         device, count = sources.ids_BS.device, len(sources.lengths)
@@ -241,7 +242,7 @@ class Beam(_Limits):
     Of the 2W best continuations of a sentence's W beams, an end of sentence among the first W retires a hypothesis; the
     first W others go on. A sentence is done when W hypotheses have retired; at the length limit all beams retire. With
     `stop: exact` all of the 2W may retire, and a sentence is done when no beam can come
-    to a better score than the W best that have retired.
+    to a better score than the W best that have retired. CTranslate2's own scores count the end of sentence as a token.
     """
 
     def __init__(

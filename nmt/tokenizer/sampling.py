@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from abc import ABC, abstractmethod
 from bisect import bisect
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
@@ -24,7 +25,7 @@ UNKNOWN_PENALTY = 10.0  # sentencepiece's for a character without a piece, below
 KEPT = 200_000  # words that are remembered
 
 
-class Sampler(Generic[Known]):
+class Sampler(ABC, Generic[Known]):
     """What both kinds share: words, pieces, and characters that have none."""
 
     def __init__(self, model: bytes, normalize: Callable[[str], str]) -> None:
@@ -64,11 +65,13 @@ class Sampler(Generic[Known]):
                     ids.append(number)
         return ids
 
+    @abstractmethod
     def learn(self, word: str) -> Known:
-        raise NotImplementedError
+        """What is worth remembering of a word."""
 
+    @abstractmethod
     def draw(self, known: Known, drawn: random.Random) -> Iterable[int]:
-        raise NotImplementedError
+        """The ids of one way to split it."""
 
     def ids(self, piece: str) -> list[int]:
         """A piece's id; for a character that is none its bytes, or else the unknown."""

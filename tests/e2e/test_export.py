@@ -250,6 +250,18 @@ def test_the_engine_translates_as_we_do(
         assert one.score == (None if not line else pytest.approx(renormalised(usual, line, one.text), abs=1e-4))
 
 
+def test_the_engine_translates_long_lines_in_parts_too(converted: Path, copy_run: Path):
+    from nmt.engine import EngineTranslator
+
+    line = " ".join(["a b c d e f."] * 3)
+    found = []
+    for translator in (Translator(str(copy_run / "run"), "cpu", threads=1), EngineTranslator(str(converted), "cpu")):
+        translator.longest, said = 9, list[str]()
+        found += translator.stream([line, ""], warn=said.append)
+        assert len(said) == 1 and "line 1" in said[0]
+    assert [one.text for one in found[:2]] == [one.text for one in found[2:]]
+
+
 def renormalised(ours: Translator, src: str, tgt: str) -> float:
     """A score by probabilities over the pieces that may be produced, as CTranslate2 has it."""
     [src_ids], [tgt_ids] = ours.tokenizer.encode_src([src]), ours.tokenizer.encode_tgt([tgt])
