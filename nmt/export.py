@@ -107,6 +107,8 @@ def export(model: str, to: str, chosen: Choice, check: str | None = None, overwr
     target = Path(to).absolute()
     _check_target(target, overwrite)
     lines = _few(read_lines(check)) if check else None
+    if lines == []:
+        raise DataError(f"{check}: holds no lines to compare translations on")
     found = checkpoint.find(model)
     state = {key: found.state[key] for key in KEPT if key in found.state}
     state |= {EXPORTED: chosen.tree(), "about": card.about(found), **form.state(found)}

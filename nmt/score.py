@@ -19,7 +19,7 @@ from torch import Tensor
 from nmt import checkpoint, runtime
 from nmt.data.batches import collate
 from nmt.data.plan import rung
-from nmt.errors import DataError, NotFiniteError
+from nmt.errors import ConfigError, DataError, NotFiniteError
 from nmt.files import count_lines, read_blocks, read_lines
 from nmt.model.transformer import Transformer
 from nmt.progress import say
@@ -61,6 +61,8 @@ class Scorer:
         self.longest = min(LONGEST + 1, self.model.longest or LONGEST + 1)  # with the end of sentence
         penalty = found.config().search.options.get("length_penalty", 1.0) if length_penalty is None else length_penalty
         self.length_penalty = float(penalty)
+        if not -10 <= self.length_penalty <= 10:  # as for a search; nan is not either
+            raise ConfigError(f"the length penalty must be from -10 to 10, but is {penalty} instead")
 
     def stream(
         self, pairs: Iterable[tuple[str, str]], block: int = BLOCK, warn: Callable[[str], None] = say

@@ -18,7 +18,7 @@ from nmt import checkpoint, runtime
 from nmt.checkpoint import Checkpoint
 from nmt.choice import Choice, build, options_of
 from nmt.data.batches import pad_sources
-from nmt.errors import CheckpointError, NmtError, NotFiniteError
+from nmt.errors import CheckpointError, ConfigError, NmtError, NotFiniteError
 from nmt.jobs import ordered_map, processors
 from nmt.model.transformer import Transformer
 from nmt.progress import say
@@ -127,6 +127,9 @@ class Translator:
         self._set(found.load_model().to(where.device), found.tokenizer(), settings, where)
         if ensemble:
             self.predictor = Ensemble([self.model, *map(self._another, ensemble)])
+        for phrase in banned:
+            if blank(phrase):
+                raise ConfigError(f"the banned phrase {phrase!r} is blank; expected text that no translation may hold")
         self.constraints.phrases = [ids[:-1].tolist() for ids in self.tokenizer.encode_tgt(list(banned))]
 
     def _another(self, name: str) -> Transformer:

@@ -18,7 +18,7 @@ class Engine(StrEnum):
 
 
 def translate(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A run, a checkpoint or a config file.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A run, a checkpoint, an export or a config file.")],
     input: Annotated[str, typer.Argument(metavar="[INPUT]", help="Text, one sentence a line; - is stdin.")] = "-",
     output: Annotated[str, typer.Option("-o", "--output", metavar="OUTPUT", help="- is stdout.")] = "-",
     column: Annotated[

@@ -342,3 +342,17 @@ def test_where_ctranslate2_is_missing_one_line_says_how_to_get_it(command, copy_
     monkeypatch.setitem(__import__("sys").modules, "ctranslate2", None)
     code, _, err = command("export", copy_run / "run", "--to", "out", "--format", "ctranslate2")
     assert (code, err) == (2, "error: CTranslate2 is not installed: pip install 'nmt[ctranslate2]'\n")
+
+
+@pytest.mark.parametrize("penalty", ["nan", "200"])
+def test_a_length_penalty_that_is_none_is_one_line(command: Any, copy_run: Path, tmp_path: Path, penalty: str):
+    (tmp_path / "in").write_bytes(b"a b\n")
+    code, _, said = command("score", copy_run / "run", "--src", "in", "--tgt", "in", "--length-penalty", penalty)
+    assert (code, said.count("\n")) == (2, 1) and "length penalty must be from -10 to 10" in said
+
+
+def test_an_empty_file_to_compare_on_is_one_line_and_writes_nothing(command: Any, copy_run: Path, tmp_path: Path):
+    (tmp_path / "none").write_bytes(b"")
+    code, _, said = command("export", copy_run / "run", "--to", "out", "--format", "plain", "--check", "none")
+    assert (code, said.count("\n")) == (2, 1) and "holds no lines" in said
+    assert not (tmp_path / "out").exists()

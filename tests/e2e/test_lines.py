@@ -551,3 +551,10 @@ def test_a_banned_phrase_is_not_in_any_translation(command: Any, copy_run: Path)
     assert usual == b"a b c d\n"
     banned = command("translate", copy_run / "run", "--ban", "b c", stdin=b"a b c d\n").out
     assert b"b c" not in banned and banned.startswith(b"a ")
+
+
+@pytest.mark.parametrize("phrase", ["", "  "])
+def test_a_blank_phrase_cannot_be_banned(command: Any, copy_run: Path, phrase: str) -> None:
+    code, out, said = command("translate", copy_run / "run", "--ban", phrase, stdin=b"a\n")
+    assert (code, out) == (2, b"")
+    assert said.startswith("error: the banned phrase") and said.count("\n") == 1
