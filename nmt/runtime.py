@@ -193,12 +193,6 @@ def prefers_plain_attention(x: Tensor) -> bool:
     return x.device.type == "cpu"
 
 
-def cached(x: Tensor) -> Tensor:
-    """Keys and values as a decoder keeps them. On a CPU in fp32: products with a single query each are faster in it
-    than in bf16, for which a kernel is made for every new length."""
-    return x.to(torch.promote_types(x.dtype, torch.float32)) if x.device.type == "cpu" else x
-
-
 def keep_memory() -> None:
     """Makes glibc keep freed memory instead of handing every large tensor back to the kernel and faulting it in again
     page by page, which costs a fifth of a training step on a CPU. Other C libraries are left as they are."""

@@ -34,13 +34,13 @@ def attend_plainly(
     """The same as `attend`, step by step; also returns the weights [B, H, T, S] as they are before dropout."""
     # In fp32 also where the rest is in bf16: on a CPU that is several times as fast.
     exact = torch.promote_types(q_BHTK.dtype, torch.float32)
-    scores_BHTS = (q_BHTK.to(k_BHSK.dtype) @ k_BHSK.transpose(-1, -2)).to(exact).mul_(q_BHTK.shape[-1] ** -0.5)
+    scores_BHTS = (q_BHTK @ k_BHSK.transpose(-1, -2)).to(exact).mul_(q_BHTK.shape[-1] ** -0.5)
     if mask is not None:
         scores_BHTS.add_(_forbidding(mask, exact) if mask.dtype == torch.bool else mask)
     if causal:
         scores_BHTS.add_(_forbidding(causal_mask(scores_BHTS), exact))
     weights_BHTS = runtime.softmax(scores_BHTS, v_BHSK.dtype)
-    return (runtime.dropout(weights_BHTS, rate) @ v_BHSK).to(q_BHTK.dtype), weights_BHTS
+    return runtime.dropout(weights_BHTS, rate) @ v_BHSK, weights_BHTS
 
 
 def _forbidding(mask: Tensor, dtype: torch.dtype) -> Tensor:

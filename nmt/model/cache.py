@@ -1,7 +1,10 @@
 """What a decoder remembers between steps. The caller owns it; the model only reads and extends it.
 
+The beams of a sentence share what they remember: when they change places, nothing is copied, and each attends to the
+places that its own tokens were stored in.
+
 Shapes: B sentences, W beams, R = B * W rows (the beams of a sentence adjacent), H heads, S source and T target length,
-K head size.
+P = T * W places of a sentence (the beams of a position adjacent), K head size.
 """
 
 from __future__ import annotations
@@ -12,58 +15,84 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt import runtime
-
 BLOCK = 16  # target positions that room is made for at a time: few lengths, and none at which a CPU is slow
 
 
 class LayerCache:
-    """Keys and values of one decoder layer: the source's once per sentence, the target's of every row."""
+    """Keys and values of one decoder layer, of the source and of the target, each sentence's in one matrix."""
 
     def __init__(self, src_keys_BHSK: Tensor, src_values_BHSK: Tensor, beams: int) -> None:
-        self.src_keys_BHSK = runtime.cached(src_keys_BHSK)
-        self.src_values_BHSK = runtime.cached(src_values_BHSK)
+        self.beams = beams
+        self.src_keys_BHSK, self.src_values_BHSK = src_keys_BHSK, src_values_BHSK
         sentences, heads, _, size = src_keys_BHSK.shape
-        self.keys_RHTK = self.src_keys_BHSK.new_empty(sentences * beams, heads, 0, size)
-        self.values_RHTK = self.keys_RHTK
+        self.keys_BHPK = src_keys_BHSK.new_empty(sentences, heads, 0, size)
+        self.values_BHPK = self.keys_BHPK
 
     def grow(self) -> None:
         """Makes room for more positions: zeros, which a weight of 0 leaves without effect."""
-        self.keys_RHTK = F.pad(self.keys_RHTK, (0, 0, 0, BLOCK))
-        self.values_RHTK = F.pad(self.values_RHTK, (0, 0, 0, BLOCK))
+        self.keys_BHPK = F.pad(self.keys_BHPK, (0, 0, 0, BLOCK * self.beams))
+        self.values_BHPK = F.pad(self.values_BHPK, (0, 0, 0, BLOCK * self.beams))
 
     def store(self, k_RH1K: Tensor, v_RH1K: Tensor, at: int) -> None:
-        self.keys_RHTK[:, :, at], self.values_RHTK[:, :, at] = k_RH1K[:, :, 0], v_RH1K[:, :, 0]
+        self.keys_BHPK[:, :, at * self.beams : (at + 1) * self.beams] = self.of_sentences(k_RH1K)
+        self.values_BHPK[:, :, at * self.beams : (at + 1) * self.beams] = self.of_sentences(v_RH1K)
 
-    def select(self, rows: Tensor, sentences: Tensor | None) -> None:
-        self.keys_RHTK = self.keys_RHTK.index_select(0, rows)
-        self.values_RHTK = self.values_RHTK.index_select(0, rows)
-        if sentences is not None:
-            self.src_keys_BHSK = self.src_keys_BHSK.index_select(0, sentences)
-            self.src_values_BHSK = self.src_values_BHSK.index_select(0, sentences)
+    def of_sentences(self, x_RH1K: Tensor) -> Tensor:
+        """-> [B, H, W, K]."""
+        _, heads, _, size = x_RH1K.shape
+        return x_RH1K.reshape(-1, self.beams, heads, size).transpose(1, 2)
+
+    def keep(self, sentences: Tensor) -> None:
+        self.src_keys_BHSK = _keep(self.src_keys_BHSK, sentences)
+        self.src_values_BHSK = _keep(self.src_values_BHSK, sentences)
+        self.keys_BHPK = _keep(self.keys_BHPK, sentences)
+        self.values_BHPK = _keep(self.values_BHPK, sentences)
+
+
+def _keep(x: Tensor, rows: Tensor) -> Tensor:
+    """x[rows], in the memory of x: rows that stay where they are cost nothing."""
+    moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero()[:, 0]
+    x[moved] = x[rows[moved]]
+    return x[: len(rows)]
 
 
 @dataclass
 class DecoderState:
-    """The caches of all layers, which source positions are real, and how many target positions there are."""
+    """The caches of all layers, which source positions are real, and where the beams' own tokens are stored."""
 
     layers: list[LayerCache]
     mask_BS: Tensor
-    length: int = 0
+    origins_BWT: Tensor  # the beam in whose place a beam's token of each position is
     room: int = 0
 
+    @classmethod
+    def empty(cls, layers: list[LayerCache], mask_BS: Tensor, beams: int) -> DecoderState:
+        origins_BWT = torch.empty(len(mask_BS), beams, 0, dtype=torch.long, device=mask_BS.device)
+        return cls(layers, mask_BS, origins_BWT)
+
+    @property
+    def length(self) -> int:
+        return self.origins_BWT.shape[2]
+
     def extend(self) -> Tensor:
-        """One more position; returns which of the positions that there is room for are taken, [T]."""
+        """One more position; returns which of the places each beam attends to, [B, W, P]."""
         if self.length == self.room:
             self.room += BLOCK
             for layer in self.layers:
                 layer.grow()
-        self.length += 1
-        return torch.arange(self.room, device=self.mask_BS.device) < self.length
+        sentences, beams, _ = self.origins_BWT.shape
+        numbers_W = torch.arange(beams, device=self.origins_BWT.device)
+        own_BW1 = numbers_W[None, :, None].expand(sentences, -1, -1)
+        self.origins_BWT = torch.cat([self.origins_BWT, own_BW1], dim=2)
+        mask_BWP = (self.origins_BWT[..., None] == numbers_W).flatten(2)
+        return F.pad(mask_BWP, (0, (self.room - self.length) * beams))
 
-    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Row i goes on from what row rows[i] was, within its sentence; of `sentences` only these are left."""
+    def follow(self, from_BW: Tensor) -> None:
+        """Beam w of sentence b goes on from what was its beam from_BW[b, w]."""
+        self.origins_BWT = self.origins_BWT.gather(1, from_BW[:, :, None].expand(-1, -1, self.length))
+
+    def keep(self, sentences: Tensor) -> None:
+        """Sentence i is what sentence sentences[i] was; the others are over."""
         for layer in self.layers:
-            layer.select(rows, sentences)
-        if sentences is not None:
-            self.mask_BS = self.mask_BS.index_select(0, sentences)
+            layer.keep(sentences)
+        self.mask_BS, self.origins_BWT = self.mask_BS[sentences], self.origins_BWT[sentences]

@@ -136,19 +136,22 @@ class DecoderLayer(nn.Module):
         return self.ffn_residual(x, self.ffn)
 
     def step(
-        self, x_R1D: Tensor, position: Position, cache: LayerCache, at: int, taken_T: Tensor, mask_BS: Tensor
+        self, x_R1D: Tensor, position: Position, cache: LayerCache, at: int, mask_BWP: Tensor, mask_BS: Tensor
     ) -> Tensor:
         """One target position of R = B * W rows, over what the cache holds of the earlier ones and of the source."""
-        x_R1D = self.self_residual(x_R1D, lambda x: self._attend_cached(x, position, cache, at, taken_T))
+        x_R1D = self.self_residual(x_R1D, lambda x: self._attend_cached(x, position, cache, at, mask_BWP))
         x_R1D = self.src_residual(x_R1D, lambda x: self._attend_source(x, cache, mask_BS))
         return self.ffn_residual(x_R1D, self.ffn)
 
-    def _attend_cached(self, x_R1D: Tensor, position: Position, cache: LayerCache, at: int, taken_T: Tensor) -> Tensor:
-        q, k, v = self.self_attention.project(x_R1D, position, at)
-        cache.store(k, v, at)
-        bias = position.bias(at, 1, len(taken_T))
-        mask = taken_T[None, None, None] if bias is None else bias.masked_fill(~taken_T, -math.inf)
-        return self.self_attention.merge(q, cache.keys_RHTK, cache.values_RHTK, mask)
+    def _attend_cached(self, x_R1D: Tensor, position: Position, cache: LayerCache, at: int, mask_BWP: Tensor) -> Tensor:
+        q_RH1K, k_RH1K, v_RH1K = self.self_attention.project(x_R1D, position, at)
+        cache.store(k_RH1K, v_RH1K, at)
+        mask = mask_BWP[:, None]
+        bias = position.bias(at, 1, mask.shape[3] // cache.beams)
+        if bias is not None:
+            mask = bias.repeat_interleave(cache.beams, dim=-1).masked_fill(~mask, -math.inf)
+        q_BHWK = cache.of_sentences(q_RH1K)
+        return self.self_attention.merge(q_BHWK, cache.keys_BHPK, cache.values_BHPK, mask).view(x_R1D.shape)
 
     def _attend_source(self, x_R1D: Tensor, cache: LayerCache, mask_BS: Tensor) -> Tensor:
         # The W beams of a sentence are W queries to its one source: nothing of the source is copied per beam.

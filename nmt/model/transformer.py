@@ -141,14 +141,14 @@ class Transformer(nn.Module):
         """Encodes the source and lays out an empty decoder state for `beams` rows a sentence."""
         memory_BSD, mask_BS = self.encode(src_BS)
         layers = [LayerCache(*layer.src_attention.project(memory_BSD), beams) for layer in self.decoder]
-        return DecoderState(layers, mask_BS)
+        return DecoderState.empty(layers, mask_BS, beams)
 
     def step(self, tokens_R: Tensor, state: DecoderState) -> Tensor:
         """Log-probabilities [R, V] in fp32 of the token that follows; extends the state by one position."""
-        at, taken_T = state.length, state.extend()
+        at, mask_BWP = state.length, state.extend()
         x_R1D = self._embed(self.tgt_embedding, self.tgt_position, tokens_R[:, None], at)
         for layer, cache in zip(self.decoder, state.layers, strict=True):
-            x_R1D = layer.step(x_R1D, self.tgt_position, cache, at, taken_T, state.mask_BS)
+            x_R1D = layer.step(x_R1D, self.tgt_position, cache, at, mask_BWP, state.mask_BS)
         return self.logits(self.decoder_norm(x_R1D[:, 0])).float().log_softmax(-1)
 
     def _embed(

@@ -19,9 +19,13 @@ class States:
 
     states: list[SearchState]
 
-    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+    def follow(self, from_BW: Tensor) -> None:
         for state in self.states:
-            state.select(rows, sentences)
+            state.follow(from_BW)
+
+    def keep(self, sentences: Tensor) -> None:
+        for state in self.states:
+            state.keep(sentences)
 
 
 class Ensemble:

@@ -28,8 +28,11 @@ GROUP = 8  # tokens of which only the best is looked at first
 class SearchState(Protocol):
     """What a model keeps between steps; the search owns it."""
 
-    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Row i goes on from what row rows[i] was, within its sentence; of `sentences` only these are left."""
+    def follow(self, from_BW: Tensor) -> None:
+        """Beam w of sentence b goes on from what was its beam from_BW[b, w]."""
+
+    def keep(self, sentences: Tensor) -> None:
+        """Sentence i is what sentence sentences[i] was; the others are over."""
 
 
 State = TypeVar("State", bound=SearchState)
@@ -155,12 +158,19 @@ class _OneByOne(_Limits, ABC):
             done = done_B.nonzero()[:, 0]
             for sentence, tokens, log_probs in _rows(alive_B[done], history_BT[done], log_probs_BT[done]):
                 found[sentence].append(self.hypothesis(tokens, log_probs))
-            going = (~done_B).nonzero()[:, 0]
-            alive_B, tokens_B, limits_B = alive_B[going], tokens_B[going], limits_B[going]
-            history_BT, log_probs_BT = history_BT[going], log_probs_BT[going]
-            if len(going):
-                state.select(going, going)
+            kept = _filled(done_B.tolist()).to(device)
+            alive_B, tokens_B, limits_B = alive_B[kept], tokens_B[kept], limits_B[kept]
+            history_BT, log_probs_BT = history_BT[kept], log_probs_BT[kept]
+            if len(kept):
+                state.keep(kept)
         return found
+
+
+def _filled(done: Sequence[bool]) -> Tensor:
+    """The numbers of the sentences that are not done, the last of them in the places of those that are: few move."""
+    going = [i for i, over in enumerate(done) if not over]
+    last = iter(reversed(going))
+    return torch.tensor([next(last) if over else i for i, over in enumerate(done[: len(going)])], dtype=torch.long)
 
 
 def _rows(sentences: Tensor, tokens: Tensor, log_probs: Tensor) -> Iterator[tuple[int, list[int], list[float]]]:
@@ -318,23 +328,21 @@ class _Beams:
         self._advance(from_BC.gather(1, order_BW), log_probs_BC.gather(1, order_BW))
 
     def _advance(self, from_BW: Tensor, log_probs_BW: Tensor) -> None:
-        count, length = len(self.alive_B), self.history_BWT.shape[2] + 1
+        length = self.history_BWT.shape[2] + 1
         from_BWT = from_BW[:, :, None].expand(-1, -1, length - 1)
         self.history_BWT = torch.cat([self.history_BWT.gather(1, from_BWT), self.tokens_BW[:, :, None]], dim=2)
         self.log_probs_BWT = torch.cat([self.log_probs_BWT.gather(1, from_BWT), log_probs_BW[:, :, None]], dim=2)
         alive = zip(self.alive_B.tolist(), self.totals_BW[:, 0].tolist(), self.limits_B.tolist(), strict=True)
-        done = (self.search.done(self.found[s], total, length, limit) for s, total, limit in alive)
-        going = [b for b, over in enumerate(done) if not over]
-        rows_BW = from_BW + self.width * torch.arange(count, device=from_BW.device)[:, None]
-        if len(going) == count:
-            self.state.select(rows_BW.flatten())
+        done = [self.search.done(self.found[s], total, length, limit) for s, total, limit in alive]
+        self.state.follow(from_BW)
+        if not any(done):
             return
-        keep_B = torch.tensor(going, dtype=torch.long, device=from_BW.device)
-        self.alive_B, self.limits_B = self.alive_B[keep_B], self.limits_B[keep_B]
-        self.tokens_BW, self.totals_BW = self.tokens_BW[keep_B], self.totals_BW[keep_B]
-        self.history_BWT, self.log_probs_BWT = self.history_BWT[keep_B], self.log_probs_BWT[keep_B]
-        if going:
-            self.state.select(rows_BW[keep_B].flatten(), keep_B)
+        kept = _filled(done).to(from_BW.device)
+        self.alive_B, self.limits_B = self.alive_B[kept], self.limits_B[kept]
+        self.tokens_BW, self.totals_BW = self.tokens_BW[kept], self.totals_BW[kept]
+        self.history_BWT, self.log_probs_BWT = self.history_BWT[kept], self.log_probs_BWT[kept]
+        if len(kept):
+            self.state.keep(kept)
 
 
 def best_continuations(scores_RV: Tensor, totals_BW: Tensor) -> tuple[Tensor, Tensor, Tensor]:

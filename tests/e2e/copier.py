@@ -34,7 +34,8 @@ class Copying:
     def __init__(self, src_BS: Tensor, beams: int) -> None:
         self.src_BS, self.beams, self.at = src_BS, beams, 0
 
-    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+    def follow(self, from_BW: Tensor) -> None:
         """All beams of a sentence copy the same source."""
-        if sentences is not None:
-            self.src_BS = self.src_BS[sentences]
+
+    def keep(self, sentences: Tensor) -> None:
+        self.src_BS = self.src_BS[sentences]

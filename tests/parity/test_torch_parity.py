@@ -181,11 +181,14 @@ class TableState:
     def __init__(self, prefixes: list[Prefix], sentences: list[int], beams: int) -> None:
         self.prefixes, self.sentences, self.beams = prefixes, sentences, beams
 
-    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        kept = range(len(self.sentences)) if sentences is None else sentences.tolist()
-        assert [int(row) // self.beams for row in rows] == [s for s in kept for _ in range(self.beams)]
-        self.prefixes = [self.prefixes[int(row)] for row in rows]
-        self.sentences = [self.sentences[s] for s in kept]
+    def follow(self, from_BW: Tensor) -> None:
+        assert from_BW.shape == (len(self.sentences), self.beams)
+        rows_BW = from_BW + self.beams * torch.arange(len(from_BW))[:, None]
+        self.prefixes = [self.prefixes[row] for row in rows_BW.flatten().tolist()]
+
+    def keep(self, sentences: Tensor) -> None:
+        self.prefixes = [self.prefixes[s * self.beams + w] for s in sentences.tolist() for w in range(self.beams)]
+        self.sentences = [self.sentences[s] for s in sentences.tolist()]
 
 
 class TableModel:

@@ -25,9 +25,11 @@ class NoState:
     def __init__(self, rows: int, beams: int) -> None:
         self.rows, self.beams, self.at = rows, beams, 0
 
-    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        self.rows = self.rows if sentences is None else len(sentences) * self.beams
-        assert len(rows) == self.rows
+    def follow(self, from_BW: Tensor) -> None:
+        assert from_BW.numel() == self.rows
+
+    def keep(self, sentences: Tensor) -> None:
+        self.rows = len(sentences) * self.beams
 
 
 class Scripted:

@@ -75,12 +75,12 @@ def test_rows_reordered_and_dropped_go_on_as_if_recomputed(beams: int):
                 torch.testing.assert_close(stepped, full, rtol=0, atol=2e-5)
             within = torch.randint(0, beams, (count, beams), generator=rng)
             rows = (within + beams * torch.arange(count)[:, None]).flatten()
-            kept = None
+            state.follow(within)
             if step in (20, 45):
-                kept = torch.tensor([0, 2]) if count > 2 else torch.tensor([1])
+                kept = torch.tensor([3, 1]) if count > 2 else torch.tensor([1])
                 rows = rows.view(count, beams)[kept].flatten()
                 src, count = src[kept], len(kept)
-            state.select(rows, kept)
+                state.keep(kept)
             following = torch.randint(4, VOCAB, (len(rows), 1), generator=rng)
             prefixes = torch.cat([prefixes[rows], following], dim=1)
     assert count == 1
@@ -93,20 +93,22 @@ def test_the_source_is_held_once_per_sentence_and_not_once_per_beam():
         model.step(torch.full((8,), 2), state)
     for layer in state.layers:
         assert layer.src_keys_BHSK.shape == (2, 2, 7, 8)
-        assert layer.keys_RHTK.shape[0] == 8
+        assert layer.keys_BHPK.shape[0] == 2
 
 
 def test_the_cache_grows_and_keeps_what_it_held():
     cache = LayerCache(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 1, 2), beams=2)
-    state = DecoderState([cache], torch.ones(1, 1, dtype=torch.bool))
+    state = DecoderState.empty([cache], torch.ones(1, 1, dtype=torch.bool), beams=2)
     written = torch.arange(2 * 100 * 2.0).view(2, 1, 100, 2)
     for at in range(100):
-        taken = state.extend()
+        mask_BWP = state.extend()
         cache.store(written[:, :, at : at + 1], -written[:, :, at : at + 1], at)
-        assert taken.nonzero()[:, 0].tolist() == list(range(at + 1))
-        assert torch.equal(cache.keys_RHTK[:, :, taken], written[:, :, : at + 1])
-        assert torch.equal(cache.values_RHTK[:, :, taken], -written[:, :, : at + 1])
-        assert not cache.keys_RHTK[:, :, ~taken].any()
+        for beam in range(2):
+            own = mask_BWP[0, beam]
+            assert own.nonzero()[:, 0].tolist() == [2 * t + beam for t in range(at + 1)]
+            assert torch.equal(cache.keys_BHPK[0, :, own], written[beam, :, : at + 1])
+            assert torch.equal(cache.values_BHPK[0, :, own], -written[beam, :, : at + 1])
+        assert not cache.keys_BHPK[:, :, 2 * (at + 1) :].any()
 
 
 class Turning(Position):
