@@ -6,7 +6,7 @@ the others have next to none), and there are no log-probabilities of single toke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,13 @@ from torch import Tensor
 from nmt import checkpoint, runtime
 from nmt.checkpoint import ENGINE, Checkpoint
 from nmt.choice import options_of
+from nmt.data.filters import longest
 from nmt.errors import CheckpointError, ConfigError, DeviceError, NmtError
 from nmt.jobs import processors
 from nmt.model.position import Learned, sinusoids
-from nmt.progress import say
 from nmt.search.methods import SEARCHES, Hypothesis, Sources
 from nmt.tokenizer import BOS, EOS, UNK
-from nmt.translate import BLOCK, CUDA_BATCH_TOKENS, Translation, Translator, replaced
+from nmt.translate import CUDA_BATCH_TOKENS, Translator, replaced
 
 POSITIONS = 4096  # that a converted model has a table of, where they could go on for ever
 NAME = "ctranslate2"  # in the state of what was converted, and of the package
@@ -169,9 +169,10 @@ class EngineTranslator(Translator):
         auto = max(1, processors() // where.threads) if where.device.type == "cpu" else 1
         self.parallel = auto if workers == "auto" else int(workers)
         self.engine = _open(found.directory, where, precision, self.parallel)
-        self._belongs_to(found)
         stand_in: Any = _Opened(config.model.position.options.get("limit", POSITIONS))
-        self._set(stand_in, found.tokenizer(), replaced(config.search, search or {}), where)
+        settings = replaced(config.search, search or {})
+        self._set(stand_in, found.tokenizer(), settings, where, longest(config.data.filters))
+        self._belongs_to(found)
         self.usual_batch = CUDA_BATCH_TOKENS if where.device.type == "cuda" else BATCH_TOKENS
         self.asked, self.batch_tokens = self._options(), self.usual_batch
 
@@ -192,18 +193,15 @@ class EngineTranslator(Translator):
             "suppress_sequences": [[piece] for piece in self.tokenizer.pieces(self.tokenizer.forbidden())],
         }
 
-    def stream(
-        self,
-        lines: Iterable[str],
-        batch_tokens: int | None = None,
-        block: int = BLOCK,
-        warn: Callable[[str], None] = say,
-        nbest: int = 1,
-    ) -> Iterator[Translation]:
+    def _places(self, batch_tokens: int | None) -> int:
         self.batch_tokens = self.usual_batch if batch_tokens is None else batch_tokens
-        return super().stream(lines, self.batch_tokens * self.parallel * BATCHES, block, warn, nbest)
+        return self.batch_tokens * self.parallel * BATCHES
 
-    def search_ids(self, src: list[np.ndarray], numbers: Sequence[int] = ()) -> list[list[Hypothesis]]:
+    def search_ids(
+        self, src: list[np.ndarray], numbers: Sequence[int] = (), prefixes: Sequence[Sequence[int]] = ()
+    ) -> list[list[Hypothesis]]:
+        if prefixes:
+            raise NmtError("target prefixes need our own engine; translate without --engine")
         limiting: Any = self.search
         limits = limiting.longest(self.model, Sources(torch.empty(0), [len(ids) for ids in src])).tolist()
         found = self._translate(src, max(limits))

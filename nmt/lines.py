@@ -7,10 +7,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from nmt.blocks import Translation
 from nmt.errors import NmtError
 from nmt.progress import say
 from nmt.rows import Row
-from nmt.translate import BLOCK, Translation
 
 Form = Callable[[int, Translation], str]  # what is written of a line, by its number from 0
 
@@ -22,9 +22,7 @@ GRAM, TIMES = 4, 4  # so many pieces, so many times in a row, are a repetition
 class Streams(Protocol):
     """A Translator, of any engine."""
 
-    def stream(
-        self, lines: Iterable[str], batch_tokens: int | None = None, block: int = BLOCK, *, nbest: int = 1
-    ) -> Iterator[Translation]: ...
+    def stream(self, lines: Iterable[str], *, first: int = 1, **options: Any) -> Iterator[Translation]: ...
 
 
 def plain(_: int, translation: Translation) -> str:
@@ -72,13 +70,14 @@ def translated(
     translator: Streams,
     rows: Iterable[Row],
     form: Form = plain,
-    nbest: int = 1,
-    batch_tokens: int | None = None,
-    block: int = BLOCK,
+    look: Callable[[Translation], None] = lambda _: None,
+    first: int = 1,
+    **options: Any,
 ) -> Iterator[str]:
-    """The lines of output, one for each row. What looks wrong with them is said at the end.
+    """The lines of output, one for each row, numbered from `first`. What looks wrong with them is said at the end.
 
-    Raises NmtError at once for more hypotheses than the search has, and at the end if a line was lost.
+    `look` is called with each translation; `options` are those of the translator's stream. Raises NmtError at once for
+    more hypotheses than the search has, and at the end if a line was lost.
     """
     waiting: deque[Row] = deque()
 
@@ -87,18 +86,26 @@ def translated(
             waiting.append(row)
             yield row.text
 
-    return _lines(translator.stream(texts(), batch_tokens, block, nbest=nbest), waiting, form)
+    translations = translator.stream(texts(), first=first, **options)
+    return _lines(translations, waiting, form, look, first)
 
 
-def _lines(translations: Iterator[Translation], waiting: deque[Row], form: Form) -> Iterator[str]:
+def _lines(
+    translations: Iterator[Translation],
+    waiting: deque[Row],
+    form: Form,
+    look: Callable[[Translation], None],
+    first: int,
+) -> Iterator[str]:
     faults = Faults()
     done = 0
     for translation in translations:
         if not waiting:
             raise NmtError(f"{done:,} lines in, but more lines out; {BUG}")
         row = waiting.popleft()
-        faults.look(done + 1, row.text, translation)
-        yield row.line(form(done, translation))
+        faults.look(first + done, row.text, translation)
+        look(translation)
+        yield row.line(form(first + done - 1, translation))
         done += 1
     if waiting:
         raise NmtError(f"{done + len(waiting):,} lines in, but {done:,} lines out; {BUG}")

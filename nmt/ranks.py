@@ -1,20 +1,28 @@
-"""The processes that train one model together: who one is, sums over all of them, and agreement.
+"""The processes that do one thing together: who one is, sums over all of them, agreement, and one file of all.
 
 torchrun starts them; a process by itself is the first and only one of its kind, for which nothing here costs anything.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import IO, Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from nmt.errors import NmtError
+from nmt.files import check_writable, write_file
+
 T = TypeVar("T")
 TIMEOUT = timedelta(minutes=10)  # after which a process gives up waiting for the others
+PATIENCE = timedelta(days=30)  # the same, where one may be done long before the others
 
 
 class Ranks:
@@ -75,15 +83,47 @@ def started() -> tuple[int, int, int]:
     return rank, local, here
 
 
-def join(device: torch.device) -> Ranks:
+def everywhere() -> tuple[int, int]:
+    """What torchrun says: this process, and how many there are on all machines."""
+    return started()[0], int(os.environ.get("WORLD_SIZE", 1))
+
+
+def join(device: torch.device, timeout: timedelta = TIMEOUT) -> Ranks:
     """Meets the other processes, if torchrun started more than one."""
-    world = int(os.environ.get("WORLD_SIZE", 1))
-    if world == 1:
+    if everywhere()[1] == 1:
         return Ranks()
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
-    return Ranks(dist.get_rank(), world, dist.new_group(backend="gloo", timeout=TIMEOUT))
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timeout)
+    return Ranks(dist.get_rank(), dist.get_world_size(), dist.new_group(backend="gloo", timeout=timeout))
 
 
 def leave() -> None:
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def shared_file(path: str, overwrite: bool, ranks: Ranks) -> Iterator[IO[bytes]]:
+    """As `write_file`, for a file that all processes write, each a part: in their order they are the file.
+
+    It appears when all are done. The parts lie beside it, where all machines must see them.
+    """
+    if ranks.world == 1:
+        with write_file(path, overwrite) as stream:
+            yield stream
+        return
+    check_writable(path, overwrite)
+    parts = [Path(f"{path}.part-{rank}-of-{ranks.world}") for rank in range(ranks.world)]
+    try:
+        with write_file(parts[ranks.rank]) as stream:
+            yield stream
+        ranks.wait()
+        if ranks.first:
+            with write_file(path, overwrite) as whole:
+                for part in parts:
+                    if not part.exists():
+                        raise NmtError(f"{part}: is not there; all machines must write into the same directory")
+                    with open(part, "rb") as stream:
+                        shutil.copyfileobj(stream, whole)
+        ranks.wait()
+    finally:
+        parts[ranks.rank].unlink(missing_ok=True)

@@ -143,6 +143,7 @@ class Trainer:
             self.sets.valid,
             self.sets.tokenizer,
             config.search,
+            filters.longest(config.data.filters),
             metrics,
             self.settings.metric,
             config.tgt_lang,

@@ -47,6 +47,7 @@ class Validation:
     sets: Mapping[str, ValidPairs]
     tokenizer: Tokenizer
     search: Choice
+    trained: int | None  # the longest source of the training, as a Translator takes it
     metrics: list[Metric]
     deciding: str  # name of the metric that chooses the best model, or nll
     tgt_lang: str
@@ -70,7 +71,7 @@ class Validation:
         """
         # A frozen copy translates exactly as the saved checkpoint will.
         frozen = copy.deepcopy(model).freeze(self.runtime.dtype)
-        translator = Translator.of(frozen, self.tokenizer, self.search, self.runtime)
+        translator = Translator.of(frozen, self.tokenizer, self.search, self.runtime, self.trained)
         rows = [self._measure(translator, name, pairs, step, averaged) for name, pairs in self.sets.items()]
         return rows, self._decide(rows[0]) if rows else None
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from typing import Annotated, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
 from nmt.cli.options import Device, Precision, SearchOverrides, Threads, Workers, end_with_the_reader, search_options
+
+if TYPE_CHECKING:
+    from nmt.blocks import Translation
+    from nmt.translate import Translator
+
+T = TypeVar("T")
 
 
 class Engine(StrEnum):
@@ -37,6 +45,13 @@ def translate(
     ban: Annotated[
         list[str] | None, typer.Option(metavar="PHRASE", help="Never in a translation; may be repeated.")
     ] = None,
+    tgt_prefix: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Each translation begins with the words on its line here.")
+    ] = None,
+    attention: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Where each word looked: alignments 0-0 1-2, or heat maps as .html."),
+    ] = None,
     length_penalty: Annotated[
         float | None, typer.Option(help="Score = sum of log-probabilities / length^A; larger = longer.")
     ] = None,
@@ -54,8 +69,9 @@ def translate(
 ) -> None:
     """Translate text line by line: one output line for each input line, in order; blank lines stay blank."""
     from nmt.errors import NmtError
-    from nmt.files import check_readable, check_writable, write_file
+    from nmt.files import check_readable, check_writable
     from nmt.lines import FORMS, translated
+    from nmt.ranks import PATIENCE, everywhere, join, leave, shared_file
     from nmt.rows import read_rows
     from nmt.translate import BLOCK, Translator
 
@@ -66,25 +82,81 @@ def translate(
     if column is not None and (as_json or nbest is not None):
         raise NmtError("--column adds one translation to each row; leave out --json and --nbest")
     # All that can be wrong is looked at before the model is loaded and before anything is written.
-    check_readable(input)
-    if output != "-":
-        check_writable(output, overwrite)
-    count = 1 if live else workers or "auto"
+    for path in filter(None, (input, tgt_prefix)):
+        check_readable(path)
+    for path in filter(None, (output, attention)):
+        if path != "-":
+            check_writable(path, overwrite)
+    share = _share(input, output, live or bool(attention or workers))
+    count = 1 if live or everywhere()[1] > 1 else workers or "auto"
     if engine == Engine.nmt:
         translator = Translator(model, device, precision, threads or "auto", search, count, ensemble or (), ban or ())
-    elif ensemble or ban:
-        raise NmtError("--ensemble and --ban need --engine nmt")
+    elif ensemble or ban or tgt_prefix or attention:
+        raise NmtError("--ensemble, --ban, --tgt-prefix and --attention need --engine nmt")
     else:
         from nmt.engine import EngineTranslator
 
         translator = EngineTranslator(model, device, precision, threads or "auto", search, count)
-    rows, form = read_rows(input, column), FORMS[as_json, nbest is not None]
-    lines = translated(translator, rows, form, nbest or 1, batch_tokens, 1 if live else BLOCK)
-    with write_file(output, overwrite) as stream:
-        for line in lines if live else _with_bar(lines, input, output):
+    options: dict[str, Any] = {"nbest": nbest or 1, "batch_tokens": batch_tokens, "block": 1 if live else BLOCK}
+    if tgt_prefix:
+        options["tgt_prefixes"] = share.of(row.text for row in read_rows(tgt_prefix))
+    ranks = join(translator.runtime.device, PATIENCE)
+    rows, form = share.of(read_rows(input, column)), FORMS[as_json, nbest is not None]
+    with shared_file(output, overwrite, ranks) as stream, _attention(attention, overwrite, translator, live) as look:
+        lines = translated(translator, rows, form, look, share.first, **options)
+        for line in lines if live or not ranks.first else _with_bar(lines, share.lines, output):
             stream.write(line.encode() + b"\n")
             if live:
                 stream.flush()
+    leave()
+
+
+class _Share(NamedTuple):
+    """The lines that this process translates: all, unless torchrun has started several."""
+
+    first: int = 1
+    lines: int | None = None  # how many; None for all that there are
+
+    def of(self, items: Iterable[T]) -> Iterator[T]:
+        begin = self.first - 1
+        return islice(iter(items), begin, None if self.lines is None else begin + self.lines)
+
+
+def _share(input: str, output: str, alone: bool) -> _Share:
+    """`alone`: something was asked for that only a process by itself does."""
+    from nmt.errors import NmtError
+    from nmt.files import lines_in
+    from nmt.ranks import everywhere
+
+    rank, world = everywhere()
+    total = lines_in(input)
+    if world == 1:
+        return _Share(1, total)
+    if total is None or output == "-" or alone:
+        raise NmtError(
+            "several processes of torchrun translate a file, not compressed, into another: name INPUT and -o OUTPUT, "
+            "and leave out --stream, --attention and --workers"
+        )
+    begin, end = total * rank // world, total * (rank + 1) // world
+    return _Share(begin + 1, end - begin)
+
+
+@contextlib.contextmanager
+def _attention(
+    path: str | None, overwrite: bool, translator: Translator, live: bool
+) -> Iterator[Callable[[Translation], None]]:
+    """What to call with each translation for its attention to be written, if that is wanted."""
+    if path is None:
+        yield lambda _: None
+        return
+    from nmt.attention_maps import BATCH, Attention
+    from nmt.files import write_file
+
+    with write_file(path, overwrite) as stream:
+        ahead = 1 if live else BATCH
+        attention = Attention(translator.model, translator.tokenizer, stream, path.endswith(".html"), ahead)
+        yield attention.add
+        attention.close()
 
 
 def _search(beam: int | None, greedy: bool, sample: bool) -> dict[str, Any]:
@@ -100,11 +172,10 @@ def _search(beam: int | None, greedy: bool, sample: bool) -> dict[str, Any]:
     return {"name": given[0].removeprefix("--")} if given else {}
 
 
-def _with_bar(lines: Iterator[str], input: str, output: str) -> Iterator[str]:
+def _with_bar(lines: Iterator[str], total: int | None, output: str) -> Iterator[str]:
     """With a bar where somebody can see it, and where the results do not come up beside it."""
-    from nmt.files import lines_in
     from nmt.progress import bar
 
     if not sys.stderr.isatty() or (output == "-" and sys.stdout is not None and sys.stdout.isatty()):
         return lines
-    return bar(lines, "translating", "lines", lines_in(input))
+    return bar(lines, "translating", "lines", total)

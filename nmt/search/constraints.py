@@ -40,13 +40,23 @@ def no_repeats(scores_RV: Tensor, history_RT: Tensor, size: int) -> None:
     scores_RV.scatter_reduce_(1, before[:, :, -1], torch.where(again, -torch.inf, torch.inf), "amin")
 
 
-def begin_with(scores_RV: Tensor, prefixes: Sequence[Sequence[int]], sentences: Sequence[int], step: int) -> None:
-    """Leaves to a row of a sentence whose prefix goes on only the prefix's next token; `sentences` are those of the
-    rows, several rows each if there are more rows."""
-    rows = len(scores_RV) // max(1, len(sentences))
-    for at, sentence in enumerate(sentences):
-        if step < len(prefixes[sentence]):
-            part = scores_RV[at * rows : (at + 1) * rows]
-            wanted = part[:, prefixes[sentence][step]].clone()
-            part.fill_(-torch.inf)
-            part[:, prefixes[sentence][step]] = wanted
+def forced(
+    prefixes: Sequence[Sequence[int]], sentences: Tensor, rows: int, step: int
+) -> tuple[Tensor, Tensor]:
+    """The rows of sentences whose prefixes go on at this step, and their next tokens, which alone may follow.
+
+    `sentences` are those of the rows, which are several for each, side by side, if there are more of them.
+    """
+    goes_on = [step < len(prefix) for prefix in prefixes]
+    if not any(goes_on):
+        none = torch.empty(0, dtype=torch.long, device=sentences.device)
+        return none, none
+    width = rows // len(sentences)
+    found = [
+        (at * width + beam, prefixes[sentence][step])
+        for at, sentence in enumerate(sentences.tolist())
+        if goes_on[sentence]
+        for beam in range(width)
+    ]
+    both = torch.tensor(found, dtype=torch.long, device=sentences.device).view(-1, 2)
+    return both[:, 0], both[:, 1]

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from nmt.choice import Count, Natural, NotNegative, Positive, Range
-from nmt.search.constraints import Constraints, begin_with, no_repeats
+from nmt.search.constraints import Constraints, forced, no_repeats
 
 BOS, EOS = 2, 3
 GROUP = 8  # tokens of which only the best is looked at first
@@ -94,10 +94,14 @@ class _Limits:
         self.no_repeat_ngram = no_repeat_ngram
 
     def longest(self, model: StepModel[Any], sources: Sources) -> Tensor:
-        """The most tokens of each translation: max_ratio * S + max_extra, and max_length unless it is 0; S counts the
-        source's end of sentence."""
+        """The most tokens of each translation: max_ratio * S + max_extra beyond its prefix, and max_length unless it is
+        0; S counts the source's end of sentence."""
         most = min(model.longest or sys.maxsize, self.max_length or sys.maxsize)
-        limits = [min(most, max(1, int(self.max_ratio * length + self.max_extra))) for length in sources.lengths]
+        given = [len(prefix) for prefix in sources.prefixes] or [0] * len(sources.lengths)
+        limits = [
+            min(most, begun + max(1, int(self.max_ratio * length + self.max_extra)))
+            for begun, length in zip(given, sources.lengths, strict=True)
+        ]
         return torch.tensor(limits, device=sources.ids_BS.device)
 
     def constrain(
@@ -110,13 +114,15 @@ class _Limits:
     ) -> Tensor:
         """The scores, -inf for what must not follow; `alive` are the sentences of the rows."""
         length = history_RT.shape[1]
+        rows, tokens = forced(prefixes, alive, len(scores_RV), length)
+        allowed = scores_RV[rows, tokens]  # in spite of all that follows
         constraints.apply(scores_RV, history_RT)
         if length < self.min_length:
             scores_RV[:, EOS] = -torch.inf
         if self.no_repeat_ngram:
             no_repeats(scores_RV, history_RT, self.no_repeat_ngram)
-        if prefixes and length < max(map(len, prefixes)):
-            begin_with(scores_RV, prefixes, alive.tolist(), length)
+        scores_RV[rows] = -torch.inf
+        scores_RV[rows, tokens] = allowed
         return scores_RV
 
     def hypothesis(self, tokens: list[int], log_probs: list[float]) -> Hypothesis:

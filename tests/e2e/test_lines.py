@@ -23,13 +23,14 @@ from copier import Copier, Copying
 from torch import Tensor
 
 from nmt import runtime
+from nmt.blocks import LONGEST, Translation
 from nmt.choice import Choice
 from nmt.errors import NmtError
 from nmt.lines import FORMS, Faults, repeats, translated
 from nmt.rows import Row
 from nmt.search.methods import Hypothesis
 from nmt.tokenizer import EOS, TOKENIZERS
-from nmt.translate import LONGEST, Translation, Translator
+from nmt.translate import Translator
 
 ROOT = Path(__file__).parents[2]
 TEXT = ["the cats sat. the dogs ran! <2de> 猫。狗。", *copy_lines(50, 1)]
@@ -87,7 +88,7 @@ def test_every_form_has_an_entry_for_every_line(
     several = Translator(str(copy_run / "run"), device="cpu", threads=1, workers=workers)
     expected = translator.translate(lines)
     found = {
-        key: list(translated(several, map(Row, lines), form, 2 if key[1] else 1, batch_tokens, block=10))
+        key: list(translated(several, map(Row, lines), form, nbest=2 if key[1] else 1, batch_tokens=batch_tokens, block=10))
         for key, form in FORMS.items()
     }
     assert {len(some) for some in found.values()} == {count}
@@ -120,7 +121,7 @@ class Losing:
     def __init__(self, answers: int) -> None:
         self.answers = answers
 
-    def stream(self, lines: Any, batch_tokens: Any = None, block: int = 1, *, nbest: int = 1) -> Iterator[Translation]:
+    def stream(self, lines: Any, *, first: int = 1, **options: Any) -> Iterator[Translation]:
         for _ in lines:
             pass
         return (Translation("x") for _ in range(self.answers))
@@ -155,15 +156,20 @@ def test_white_space_around_a_line_is_kept(translator: Translator, copier: Trans
 # --- lines that are too long ---
 
 
+def limit(translator: Translator, most: int) -> None:
+    """The most ids of a source, end of sentence counted."""
+    translator.blocks.longest = translator.blocks.usual = most
+
+
 def parts_of(translator: Translator, line: str, longest: int) -> tuple[list[str], Translation, list[str]]:
     """What the model gets to see of a line, its translation, and what is said."""
-    translator.longest = longest + 1
+    limit(translator, longest + 1)
     seen: list[str] = []
     search = translator.search_ids
 
-    def watched(src: Any, numbers: Any) -> Any:
+    def watched(src: Any, numbers: Any, prefixes: Any) -> Any:
         seen.extend(translator.tokenizer.decode([ids[:-1].tolist() for ids in src]))
-        return search(src, numbers)
+        return search(src, numbers, prefixes)
 
     translator.search_ids = watched  # type: ignore[method-assign]
     said: list[str] = []
@@ -209,21 +215,21 @@ def test_a_long_line_is_whole_but_for_its_score(copier: Translator) -> None:
 
 def test_a_longer_part_counts_for_more(copier: Translator) -> None:
     copier.search = lambda _, sources, constraints: [[Hypothesis([5], -n)] for n in sources.lengths]  # type: ignore[assignment]
-    copier.longest = 10
+    limit(copier, 10)
     [found] = copier.stream(["the cat. a."], warn=lambda _: None)
     assert found.score == pytest.approx(-(10 * 10 + 4 * 4) / (10 + 4))  # with mark of a space and end of sentence
 
 
 def test_every_part_has_the_prefix_of_its_line(copier: Translator) -> None:
     """A model of many directions is told the direction of each part."""
-    copier.prefixes = ["", "<2", "<2de> "]
+    copier.blocks.tags = ["", "<2", "<2de> "]
     seen, found, _ = parts_of(copier, "<2de> the cats sat. the dogs ran! the cat", 22)
     assert sorted(seen) == ["<2de> the cat", "<2de> the cats sat.", "<2de> the dogs ran!"]
     assert found.text.count("<2de>") == 3
 
 
 def test_hypotheses_of_a_long_line_are_ordered(copier: Translator) -> None:
-    copier.longest = 15
+    limit(copier, 15)
     [found] = copier.stream(["the cats sat. the dogs ran!"], nbest=2, warn=lambda _: None)
     assert len(found.others) == 1 and found.others[0].text != found.text == "the cats sat. the dogs ran!"
     assert (found.score or 0) > (found.others[0].score or 0)
@@ -237,6 +243,51 @@ def test_lines_are_counted_over_all_blocks(copy_run: Path) -> None:
     assert len(list(brief.stream([*["a"] * 10, fitting, long], block=4, warn=said.append))) == 12
     [warning] = said
     assert "line 12 has 1,124 pieces, more than 1,024" in warning
+
+
+def test_a_line_longer_than_those_of_training_is_translated_sentence_by_sentence(copier: Translator) -> None:
+    """But a single sentence stays whole."""
+    copier.blocks.usual = 16
+    said: list[str] = []
+    lines = ["the cats sat. the dogs ran!", "the cats sat the dogs ran"]
+    assert copier.translate(lines) == lines
+    list(copier.stream(lines, warn=said.append, first=11))
+    assert said == ["warning: line 11 has 28 pieces, more than 15; it is translated in 2 parts"]
+
+
+def test_the_longest_line_of_the_training_is_known(copy_run: Path, tmp_path: Path) -> None:
+    assert Translator(str(copy_run / "run"), "cpu", threads=1).blocks.usual == 250, "what the length filter lets pass"
+
+
+# --- words that are given ---
+
+
+def test_a_translation_begins_with_the_words_given(command, copy_run: Path, tmp_path: Path) -> None:
+    lines = ["", *copy_lines(30, 4), "a b"]
+    given = ["c", *(["", "p o n", " "] * 10), "b"]
+    source, prefixes = write(tmp_path / "in", lines), write(tmp_path / "begin", given)
+    for options in ([], ["--greedy"], ["--workers", "2", "--batch-tokens", "100"], ["--stream"]):
+        answer = command("translate", copy_run / "run", source, "--tgt-prefix", prefixes, *options)
+        assert answer.code == 0, answer.err
+        for line, words, text in zip(lines, given, answer.out.decode().split("\n")[:-1], strict=True):
+            assert text.startswith(words.strip()) if line else not text
+            assert words.strip() or text == line
+    translator = Translator(str(copy_run / "run"), "cpu", threads=1)
+    texts = [found.text for found in translator.stream(lines, tgt_prefixes=given)]
+    assert texts == answer.out.decode().split("\n")[:-1]
+
+
+def test_words_given_need_a_line_each_and_a_vocabulary(command, copy_run: Path, tmp_path: Path) -> None:
+    source = write(tmp_path / "in", ["a", "b", "c"])
+    for given, said in (
+        (["a"], "the target prefixes end before number 2"),
+        (["a"] * 4, "the lines end before number 4"),
+        (["", "a 猫"], "line 2: its target prefix 'a 猫' has characters that the vocabulary lacks"),
+    ):
+        prefixes = write(tmp_path / "begin", given + [""] * (len(given) == 2))
+        answer = command("translate", copy_run / "run", source, "-o", tmp_path / "out", "--tgt-prefix", prefixes)
+        assert answer.code == 2 and said in answer.err
+        assert not (tmp_path / "out").exists()
 
 
 # --- what looks wrong ---

@@ -27,7 +27,7 @@ from nmt.errors import ConfigError, NmtError
 from nmt.score import log_probs
 from nmt.tokenizer import EOS, TOKENIZERS, Tokenizer
 from nmt.train import train
-from nmt.translate import Translation, Translator
+from nmt.translate import Translator
 
 ROOT = Path(__file__).parents[2]
 

@@ -283,6 +283,17 @@ def test_a_translation_begins_as_it_is_told(make):
     assert all(h.tokens[0] == C for h in found[0])
 
 
+@every_search
+def test_what_is_told_holds_against_all_else(make):
+    """A beginning may be of tokens that are forbidden, banned or repeated, and does not count for the length limit."""
+    model = Scripted({A: 0.5, B: 0.5}, {A: 0.5, B: 0.5}, {B: 0.9, EOS: 0.1}, {EOS: 1.0})
+    constraints = Constraints(torch.tensor([0, 1, 2, A]), [[A]])
+    sources = Sources(torch.zeros(2, 1, dtype=torch.long), [1, 1], prefixes=[[A, A], []])
+    found = make(no_repeat_ngram=1, max_ratio=0.0, max_extra=2)(model, sources, constraints)
+    assert found[0][0].tokens == [A, A, B] and not found[0][0].truncated
+    assert A not in found[1][0].tokens
+
+
 def draws(count: int, first: int = 0, **options: float) -> list[list[int]]:
     model = Scripted({A: 0.5, B: 0.3, C: 0.15, D: 0.05}, {EOS: 1.0})
     sources = Sources(torch.zeros(count, 1, dtype=torch.long), [1] * count, range(first, first + count))
