@@ -40,7 +40,7 @@ class Translation:
     truncated: bool = False  # the length limit ended it, or one of its parts
     pieces: list[str] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)  # of each piece, and of each end of sentence
-    passes: list[Pass] = field(default_factory=list)
+    passes: list[Pass] = field(default_factory=list, compare=False)
     others: list[Translation] = field(default_factory=list)  # the next best ones, best first
 
 

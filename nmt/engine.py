@@ -224,16 +224,12 @@ class EngineTranslator(Translator):
             return_end_token=True,
             **self.asked,
         )
-        found = ([self._hypothesis(*one) for one in zip(r.hypotheses, r.scores, strict=True)] for r in results)
-        return [sorted(some, key=lambda h: -h.score) for some in found]
+        return [[self._hypothesis(*one) for one in zip(r.hypotheses, r.scores, strict=True)] for r in results]
 
     def _hypothesis(self, pieces: list[str], score: float) -> Hypothesis:
-        """CTranslate2 counts the end of sentence into the length that it divides by; ours is without it."""
         ids = self.tokenizer.tgt.ids(pieces)
         ended = ids[-1] == EOS
-        tokens = ids[:-1] if ended else ids
-        score *= (len(ids) / max(1, len(tokens))) ** self.asked["length_penalty"]
-        return Hypothesis(tokens, score, not ended)
+        return Hypothesis(ids[:-1] if ended else ids, score, not ended)
 
 
 def _steps(found: Hypothesis) -> int:

@@ -1,7 +1,7 @@
 """Log-probabilities of given translations: a teacher-forced pass over ids, and lines in, scores out around it.
 
-A pair's score is what the search would give that translation: the sum of the log-probabilities of its n tokens and of
-the end of sentence, divided by n ** length_penalty, n being at least 1.
+A pair's score is what the search would give that translation: the sum of the log-probabilities of its n tokens, the end
+of sentence being one, divided by n ** length_penalty.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Scorer:
             found = log_probs(self.model, src, tgt, self.runtime.device)
             for i, ids, scored in zip(shown, tgt, found, strict=True):
                 tokens = ids[:-1] if ids[-1] == EOS else ids
-                value = float(scored.sum(dtype=np.float64)) / max(1, len(tokens)) ** self.length_penalty
+                value = float(scored.sum(dtype=np.float64)) / len(scored) ** self.length_penalty
                 if not math.isfinite(value):
                     raise NotFiniteError.at_line(first + i)
                 scores[i] = PairScore(value, self.tokenizer.pieces(tokens), scored.tolist())

@@ -103,7 +103,7 @@ def translate(
     ranks = join(translator.runtime.device, PATIENCE)
     rows, form = share.of(read_rows(input, column)), FORMS[as_json, nbest is not None]
     with shared_file(output, overwrite, ranks) as stream, _attention(attention, overwrite, translator, live) as look:
-        lines = translated(translator, rows, form, look, share.first, **options)
+        lines = translated(translator, rows, form, look, share.begin + 1, **options)
         for line in lines if live or not ranks.first else _with_bar(lines, share.lines, output):
             stream.write(line.encode() + b"\n")
             if live:
@@ -114,12 +114,12 @@ def translate(
 class _Share(NamedTuple):
     """The lines that this process translates: all, unless torchrun has started several."""
 
-    first: int = 1
-    lines: int | None = None  # how many; None for all that there are
+    begin: int = 0
+    end: int | None = None  # None for all that there are
+    lines: int | None = None  # how many, where that is known
 
     def of(self, items: Iterable[T]) -> Iterator[T]:
-        begin = self.first - 1
-        return islice(iter(items), begin, None if self.lines is None else begin + self.lines)
+        return islice(iter(items), self.begin, self.end)
 
 
 def _share(input: str, output: str, alone: bool) -> _Share:
@@ -131,14 +131,14 @@ def _share(input: str, output: str, alone: bool) -> _Share:
     rank, world = everywhere()
     total = lines_in(input)
     if world == 1:
-        return _Share(1, total)
+        return _Share(lines=total)
     if total is None or output == "-" or alone:
         raise NmtError(
             "several processes of torchrun translate a file, not compressed, into another: name INPUT and -o OUTPUT, "
             "and leave out --stream, --attention and --workers"
         )
     begin, end = total * rank // world, total * (rank + 1) // world
-    return _Share(begin + 1, end - begin)
+    return _Share(begin, end if rank + 1 < world else None, end - begin)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Search for the best translation: token ids in, token ids out. Knows a model only as a StepModel.
 
-Scores: a hypothesis of n tokens (its end of sentence not counted, n at least 1) has the score
-sum of log-probabilities / n ** length_penalty, the log-probability of the end of sentence included in the sum.
+Scores: a hypothesis has the score sum of log-probabilities / n ** length_penalty, n being the number of its tokens, and
+of these numbers: an end of sentence counts, in the sum as in n.
 
 Shapes: B sentences, W beams, R = B * W rows, V vocabulary, T tokens so far.
 """
@@ -129,10 +129,10 @@ class _Limits:
         """From all tokens, the end of sentence among them if there is one, and their log-probabilities."""
         ended = tokens[-1] == EOS
         tokens = tokens[:-1] if ended else tokens
-        return Hypothesis(tokens, self.score(sum(log_probs), len(tokens)), not ended, log_probs)
+        return Hypothesis(tokens, self.score(sum(log_probs), len(log_probs)), not ended, log_probs)
 
     def score(self, total: float, length: int) -> float:
-        return float(total / max(1, length) ** self.length_penalty)
+        return float(total / length**self.length_penalty)
 
 
 class _OneByOne(_Limits, ABC):
@@ -258,7 +258,7 @@ class Beam(_Limits):
     Of the 2W best continuations of a sentence's W beams, an end of sentence among the first W retires a hypothesis; the
     first W others go on. A sentence is done when W hypotheses have retired; at the length limit all beams retire. With
     `stop: exact` all of the 2W may retire, and a sentence is done when no beam can come
-    to a better score than the W best that have retired. CTranslate2's own scores count the end of sentence as a token.
+    to a better score than the W best that have retired.
     """
 
     def __init__(
@@ -289,7 +289,7 @@ class Beam(_Limits):
         if len(found) < self.beam or not self.exact:
             return len(found) >= self.beam
         # More tokens make a sum smaller; the more of them, the less that counts with a penalty above 0.
-        reachable = self.score(best_total, limit if self.length_penalty > 0 else length)
+        reachable = self.score(best_total, limit if self.length_penalty > 0 else length + 1)
         return sorted((h.score for h in found), reverse=True)[self.beam - 1] >= reachable
 
 

@@ -256,7 +256,8 @@ def test_the_engine_translates_long_lines_in_parts_too(converted: Path, copy_run
     line = " ".join(["a b c d e f."] * 3)
     found = []
     for translator in (Translator(str(copy_run / "run"), "cpu", threads=1), EngineTranslator(str(converted), "cpu")):
-        translator.longest, said = 9, list[str]()
+        translator.blocks.longest = translator.blocks.usual = 9
+        said: list[str] = []
         found += translator.stream([line, ""], warn=said.append)
         assert len(said) == 1 and "line 1" in said[0]
     assert [one.text for one in found[:2]] == [one.text for one in found[2:]]
@@ -269,7 +270,7 @@ def renormalised(ours: Translator, src: str, tgt: str) -> float:
     logits = ours.model.logits(ours.model(torch.from_numpy(src_ids.astype("int64"))[None], before))[0]
     scores = logits.index_fill(1, ours.constraints.forbidden, -torch.inf).log_softmax(-1)
     total = scores.gather(1, torch.from_numpy(tgt_ids.astype("int64"))[:, None]).sum().item()
-    return total / (len(tgt_ids) - 1) ** ours.settings.options.get("length_penalty", 1.0)
+    return total / len(tgt_ids) ** ours.settings.options.get("length_penalty", 1.0)
 
 
 @pytest.mark.parametrize("limits", [{"max_ratio": 0.0, "max_extra": 3}, {"max_ratio": 0.5, "max_extra": 1}], ids=str)

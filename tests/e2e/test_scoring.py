@@ -53,7 +53,7 @@ def test_json_has_the_tokens_with_their_log_probabilities(command, copy_run: Pat
     for row in (rows[0], rows[2]):
         assert all(value <= 0 for value in row["log_probs"])
         assert len(row["log_probs"]) == len(row["tokens"]) + 1  # the end of sentence
-        assert row["score"] == pytest.approx(sum(row["log_probs"]) / len(row["tokens"]), abs=1e-5)
+        assert row["score"] == pytest.approx(sum(row["log_probs"]) / len(row["log_probs"]), abs=1e-5)
 
 
 def test_every_pair_has_its_line_and_blank_pairs_stay_blank(command, copy_run: Path, tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,9 +18,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def torchrun(directory: Path, processes: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     return subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-        + ["-m", "nmt", "translate", *map(str, arguments)],
+        [*command, "-m", "nmt", "translate", *map(str, arguments)],
         cwd=directory,
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -39,7 +40,11 @@ def test_several_processes_make_the_file_of_one(copy_run: Path, tmp_path: Path) 
     done = torchrun(tmp_path, 3, run, *several)
     assert done.returncode == 0, done.stderr
     assert run_nmt("translate", run, *several[:2], "one", *several[3:], cwd=tmp_path).returncode == 0
-    assert (tmp_path / "several").read_bytes() == (tmp_path / "one").read_bytes()
+    found, expected = (
+        [json.loads(line) for line in (tmp_path / name).read_text().split("\n")[:-1]] for name in ("several", "one")
+    )
+    assert [(one["text"], one["tokens"]) for one in found] == [(one["text"], one["tokens"]) for one in expected]
+    assert [one["score"] for one in found] == pytest.approx([one["score"] for one in expected], abs=1e-4)
     done = torchrun(tmp_path, 2, run, "in.tsv", "-o", "several.tsv.gz", "--column", "source")
     assert done.returncode == 0, done.stderr
     assert run_nmt("translate", run, "in.tsv", "-o", "one.tsv.gz", "--column", "source", cwd=tmp_path).returncode == 0

@@ -222,7 +222,8 @@ class TableModel:
 
 
 def normalised(total: float, length: int, penalty: float) -> float:
-    return total / max(1, length) ** penalty
+    """`length` counts the end of sentence."""
+    return total / length**penalty
 
 
 def every_hypothesis(model: TableModel, sentence: int, longest: int, penalty: float) -> list[Hypothesis]:
@@ -235,7 +236,7 @@ def every_hypothesis(model: TableModel, sentence: int, longest: int, penalty: fl
                 found.append(Hypothesis(list(tokens), normalised(total, length, penalty), True))
             else:
                 total += model.log_probs(sentence, tokens)[EOS]
-                found.append(Hypothesis(list(tokens), normalised(total, length, penalty), False))
+                found.append(Hypothesis(list(tokens), normalised(total, length + 1, penalty), False))
     return sorted(found, key=lambda h: -h.score)
 
 
@@ -250,7 +251,7 @@ def naive_beam(model: TableModel, sentence: int, width: int, longest: int, penal
         ways = sorted(ways, reverse=True)[: 2 * width]
         for total, tokens in ways[:width]:
             if tokens[-1] == EOS:
-                done.append(Hypothesis(list(tokens[:-1]), normalised(total, length - 1, penalty), False))
+                done.append(Hypothesis(list(tokens[:-1]), normalised(total, length, penalty), False))
             elif length == longest:
                 done.append(Hypothesis(list(tokens), normalised(total, length, penalty), True))
         beams = [way for way in ways if way[1][-1] != EOS][:width]

@@ -73,17 +73,17 @@ def test_greedy_takes_the_most_probable_token_each_time():
     assert not best.truncated
 
 
-def test_the_score_is_divided_by_the_length_without_the_end_of_sentence():
+def test_the_score_is_divided_by_the_length_with_the_end_of_sentence():
     model = Scripted({A: 1.0}, {B: 0.5, EOS: 0.1}, {C: 0.5, EOS: 0.1}, {EOS: 0.5})
     for penalty in (0.0, 0.6, 1.0, 2.0, -1.0):
         [[best]] = search(Greedy(length_penalty=penalty), model, 4)
         assert best.tokens == [A, B, C]
-        assert best.score == pytest.approx(math.log(0.125) / 3**penalty, rel=1e-5)
+        assert best.score == pytest.approx(math.log(0.125) / 4**penalty, rel=1e-5)
 
 
 @every_search
 def test_a_model_that_ends_at_once_gives_an_empty_translation(make):
-    """Case 51: its length counts as 1, so that nothing is divided by zero."""
+    """Case 51: its end counts, so that nothing is divided by zero."""
     [[best, *_]] = search(make(length_penalty=1.0), Scripted({EOS: 0.9, A: 0.1}), 4)
     assert best.tokens == []
     assert best.score == pytest.approx(math.log(0.9), rel=1e-4)
@@ -181,7 +181,7 @@ def test_an_exact_stop_waits_for_what_may_still_be_better():
     model = Scripted({A: 0.7, EOS: 0.3}, {A: 0.6, EOS: 0.4})
     [[early, *_]] = search(Beam(beam=2, max_length=6), model, 4)
     [[best, *_]] = search(Beam(beam=2, max_length=6, stop="exact"), model, 4)
-    assert early.tokens == []
+    assert early.tokens == [A]
     assert best.tokens == [A] * 6
     assert best.score == pytest.approx(math.log(0.7 * 0.6**5) / 6, abs=1e-5)
     assert best.score > early.score
@@ -226,7 +226,7 @@ def test_log_probabilities_add_up_to_the_score(make):
     model = Scripted({A: 0.6, B: 0.3, EOS: 0.1}, {C: 0.7, EOS: 0.3}, {EOS: 0.9, D: 0.1})
     for h in search(make(length_penalty=1.0), model, 4)[0]:
         assert len(h.log_probs) == len(h.tokens) + (not h.truncated)
-        assert sum(h.log_probs) / max(1, len(h.tokens)) == pytest.approx(h.score, abs=1e-5)
+        assert sum(h.log_probs) / len(h.log_probs) == pytest.approx(h.score, abs=1e-5)
         assert h.tokens[:1] != [A] or h.log_probs[0] == pytest.approx(math.log(0.6), abs=1e-5)
 
 
@@ -286,7 +286,7 @@ def test_a_translation_begins_as_it_is_told(make):
 @every_search
 def test_what_is_told_holds_against_all_else(make):
     """A beginning may be of tokens that are forbidden, banned or repeated, and does not count for the length limit."""
-    model = Scripted({A: 0.5, B: 0.5}, {A: 0.5, B: 0.5}, {B: 0.9, EOS: 0.1}, {EOS: 1.0})
+    model = Scripted({A: 0.5, B: 0.5}, {A: 0.5, B: 0.3, C: 0.2}, {B: 0.9, EOS: 0.1}, {EOS: 1.0})
     constraints = Constraints(torch.tensor([0, 1, 2, A]), [[A]])
     sources = Sources(torch.zeros(2, 1, dtype=torch.long), [1, 1], prefixes=[[A, A], []])
     found = make(no_repeat_ngram=1, max_ratio=0.0, max_extra=2)(model, sources, constraints)

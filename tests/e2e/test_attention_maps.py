@@ -111,7 +111,7 @@ def test_weights_are_those_of_each_pair_alone() -> None:
         np.testing.assert_allclose(weights(model, [s], [t])[0], one, atol=1e-5)
     seen: list[Tensor] = []
     model.decoder[1].src_attention.watcher = seen.append  # type: ignore[attr-defined]
-    model(torch.tensor(src[:1]), torch.tensor([[2, 4]]))
+    model(torch.from_numpy(src[0])[None], torch.tensor([[2, 4]]))
     np.testing.assert_allclose(both[0][1], seen[0][0].detach(), atol=1e-5)
 
 
@@ -122,7 +122,9 @@ def test_sentences_come_back_in_their_order(translator: Translator) -> None:
     assert [one.src for one in seen] == [translator.tokenizer.src.pieces(one.src) for one in passes]
 
 
-ODD = Look(["▁猫", "<script>alert(1)</script>", "</s>"], ["▁مرحبا", "🙂", "&amp;", "</s>"], np.full((2, 3, 4, 3), 1 / 3))
+ODD = Look(
+    ["▁猫", "<script>alert(1)</script>", "</s>"], ["▁مرحبا", "🙂", "&amp;", "</s>"], np.full((2, 3, 4, 3), 1 / 3)
+)
 
 
 def test_text_on_a_page_is_text() -> None:
