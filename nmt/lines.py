@@ -22,7 +22,8 @@ GRAM, TIMES = 4, 4  # so many pieces, so many times in a row, are a repetition
 class Streams(Protocol):
     """A Translator, of any engine."""
 
-    def stream(self, lines: Iterable[str], *, first: int = 1, **options: Any) -> Iterator[Translation]: ...
+    @property
+    def stream(self) -> Callable[..., Iterator[Translation]]: ...
 
 
 def plain(_: int, translation: Translation) -> str:
