@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -148,11 +149,12 @@ class Blocks:
 
 def _batches(parts: list[Part], places: int, shares: int) -> list[list[Part]]:
     batches = _cut(parts, places)
-    missing = -len(batches) % shares
-    if not missing or len(batches) >= MANY * shares:
+    wanted = -(-len(batches) // shares) * shares
+    if shares == 1 or wanted > MANY * shares:
         return batches
-    padded = sum(len(batch) * len(batch[0].ids) for batch in batches)
-    return _cut(parts, min(places, padded // (len(batches) + missing) + len(parts[0].ids)))
+    # The fewest places that make no more batches: then all are about as large.
+    fewest = bisect_left(range(places), True, key=lambda fewer: len(_cut(parts, fewer)) <= wanted)
+    return _cut(parts, fewest)
 
 
 def _cut(parts: list[Part], places: int) -> list[list[Part]]:

@@ -103,3 +103,9 @@ class _Pad(Function):
         packed: Packed = ctx.packed
         grad_ND = grad_BTD.flatten(0, 1).index_select(0, packed.place_N)
         return grad_ND.index_fill_(0, packed.surplus, 0), None
+
+
+def round_size(count: int) -> int:
+    """`count` rounded up to one of few sizes: of those, 8 lie between a power of 2 and the next."""
+    step = 1 << max(0, count.bit_length() - 4)
+    return -(-count // step) * step

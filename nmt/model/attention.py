@@ -57,7 +57,15 @@ def causal_mask(scores_BHTS: Tensor) -> Tensor:
 class Linear(nn.Linear):
     """Computes in the precision of its input: fp32 weights are cast once per use, and their gradients are fp32."""
 
+    packed: Tensor | None = None  # the weights once more, when they are frozen, as the device likes them
+
+    def freeze(self, dtype: torch.dtype) -> None:
+        self.to(dtype)
+        self.packed = runtime.pack(self.weight)
+
     def forward(self, x: Tensor) -> Tensor:
+        if self.packed is not None:
+            return runtime.packed_linear(x, self.packed, self.bias)
         bias = None if self.bias is None else self.bias.to(x.dtype)
         return F.linear(x, self.weight.to(x.dtype), bias)
 

@@ -34,13 +34,15 @@ class LayerCache:
         self.values_BHPK = F.pad(self.values_BHPK, (0, 0, 0, BLOCK * self.beams))
 
     def store(self, k_RH1K: Tensor, v_RH1K: Tensor, at: int) -> None:
-        self.keys_BHPK[:, :, at * self.beams : (at + 1) * self.beams] = self.of_sentences(k_RH1K)
-        self.values_BHPK[:, :, at * self.beams : (at + 1) * self.beams] = self.of_sentences(v_RH1K)
+        k_BHWK, v_BHWK = self.of_sentences(k_RH1K), self.of_sentences(v_RH1K)
+        start = at * self.beams
+        end = start + k_BHWK.shape[2]
+        self.keys_BHPK[:, :, start:end], self.values_BHPK[:, :, start:end] = k_BHWK, v_BHWK
 
     def of_sentences(self, x_RH1K: Tensor) -> Tensor:
-        """-> [B, H, W, K]."""
+        """-> [B, H, W, K]; there may be fewer beams as yet than there is room for."""
         _, heads, _, size = x_RH1K.shape
-        return x_RH1K.reshape(-1, self.beams, heads, size).transpose(1, 2)
+        return x_RH1K.reshape(len(self.keys_BHPK), -1, heads, size).transpose(1, 2)
 
     def keep(self, sentences: Tensor) -> None:
         self.src_keys_BHSK = _keep(self.src_keys_BHSK, sentences)
@@ -63,12 +65,13 @@ class DecoderState:
     layers: list[LayerCache]
     mask_BS: Tensor
     origins_BWT: Tensor  # the beam in whose place a beam's token of each position is
-    room: int = 0
+    beams: int  # that there is room for
+    room: int = 0  # for so many positions
 
     @classmethod
     def empty(cls, layers: list[LayerCache], mask_BS: Tensor, beams: int) -> DecoderState:
-        origins_BWT = torch.empty(len(mask_BS), beams, 0, dtype=torch.long, device=mask_BS.device)
-        return cls(layers, mask_BS, origins_BWT)
+        origins_BWT = torch.empty(len(mask_BS), 1, 0, dtype=torch.long, device=mask_BS.device)
+        return cls(layers, mask_BS, origins_BWT, beams)
 
     @property
     def length(self) -> int:
@@ -81,14 +84,14 @@ class DecoderState:
             for layer in self.layers:
                 layer.grow()
         sentences, beams, _ = self.origins_BWT.shape
-        numbers_W = torch.arange(beams, device=self.origins_BWT.device)
-        own_BW1 = numbers_W[None, :, None].expand(sentences, -1, -1)
+        numbers = torch.arange(self.beams, device=self.origins_BWT.device)
+        own_BW1 = numbers[None, :beams, None].expand(sentences, -1, -1)
         self.origins_BWT = torch.cat([self.origins_BWT, own_BW1], dim=2)
-        mask_BWP = (self.origins_BWT[..., None] == numbers_W).flatten(2)
-        return F.pad(mask_BWP, (0, (self.room - self.length) * beams))
+        mask_BWP = (self.origins_BWT[..., None] == numbers).flatten(2)
+        return F.pad(mask_BWP, (0, (self.room - self.length) * self.beams))
 
     def follow(self, from_BW: Tensor) -> None:
-        """Beam w of sentence b goes on from what was its beam from_BW[b, w]."""
+        """Beam w of sentence b goes on from what was its beam from_BW[b, w]; there may be more beams than before."""
         self.origins_BWT = self.origins_BWT.gather(1, from_BW[:, :, None].expand(-1, -1, self.length))
 
     def keep(self, sentences: Tensor) -> None:

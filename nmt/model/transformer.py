@@ -56,7 +56,9 @@ class Transformer(nn.Module):
         self.dropout = arch.layer.dropout
         self.word_dropout = arch.word_dropout
         self.dtype = torch.float32  # of the activations; runtime's choice
-        self.output_VD: Tensor | None = None  # the projection in that precision, once the weights are frozen
+        # The projection in that precision, and as the device likes it, once the weights are frozen.
+        self.output_VD: Tensor | None = None
+        self.packed_output: Tensor | None = None
         self.src_embedding = nn.Embedding(arch.src_vocab, dim)
         self.tgt_embedding = self.src_embedding if arch.tie == "all" else nn.Embedding(arch.tgt_vocab, dim)
         self.projection = self.tgt_embedding if arch.tie != "none" else nn.Embedding(arch.tgt_vocab, dim)
@@ -119,16 +121,21 @@ class Transformer(nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """[..., D] -> [..., V]."""
+        if self.packed_output is not None:
+            return runtime.packed_linear(states, self.packed_output)
         weight = self.projection.weight if self.output_VD is None else self.output_VD
         return F.linear(states, weight.to(states.dtype))
 
     def freeze(self, dtype: torch.dtype) -> Transformer:
-        """Casts the weights once, for inference in `dtype`; the results are those of casting them at every use."""
+        """Casts and packs the weights once, for inference in `dtype`, instead of at every use."""
         self.eval().requires_grad_(False)
         self.dtype = dtype
         self.output_VD = self.projection.weight.to(dtype)
+        self.packed_output = runtime.pack(self.output_VD)
         for module in self.modules():
-            if isinstance(module, (Linear, *NORM_TYPES)):
+            if isinstance(module, Linear):
+                module.freeze(dtype)
+            elif isinstance(module, NORM_TYPES):
                 module.to(dtype)
         return self
 
@@ -138,7 +145,7 @@ class Transformer(nn.Module):
         return self.tgt_position.limit
 
     def start(self, src_BS: Tensor, beams: int) -> DecoderState:
-        """Encodes the source and lays out an empty decoder state for `beams` rows a sentence."""
+        """Encodes the source and lays out an empty decoder state: a row a sentence, with room for so many `beams`."""
         memory_BSD, mask_BS = self.encode(src_BS)
         layers = [LayerCache(*layer.src_attention.project(memory_BSD), beams) for layer in self.decoder]
         return DecoderState.empty(layers, mask_BS, beams)

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from nmt.choice import Count, Natural, NotNegative, Positive, Range
+from nmt.packing import round_size
 from nmt.search.constraints import Constraints, forced, no_repeats
 
 BOS, EOS = 2, 3
@@ -29,7 +30,7 @@ class SearchState(Protocol):
     """What a model keeps between steps; the search owns it."""
 
     def follow(self, from_BW: Tensor) -> None:
-        """Beam w of sentence b goes on from what was its beam from_BW[b, w]."""
+        """Beam w of sentence b goes on from what was its beam from_BW[b, w]; there may be more beams than before."""
 
     def keep(self, sentences: Tensor) -> None:
         """Sentence i is what sentence sentences[i] was; the others are over."""
@@ -45,7 +46,8 @@ class StepModel(Protocol[State]):
     def longest(self) -> int | None:
         """The most target positions that it can represent; None for any number."""
 
-    def start(self, src_BS: Tensor, beams: int) -> State: ...
+    def start(self, src_BS: Tensor, beams: int) -> State:
+        """A state with one row for each sentence, which may follow it with as many as there are `beams`."""
 
     def step(self, tokens_R: Tensor, state: State) -> Tensor:
         """-> log-probabilities [R, V] in fp32 of the next token; may be written to by the search."""
@@ -151,32 +153,42 @@ class _OneByOne(_Limits, ABC):
         tokens_B = torch.full_like(alive_B, BOS)
         history_BT = torch.empty(count, 0, dtype=torch.long, device=device)
         log_probs_BT = torch.empty(count, 0, device=device)
+        over_B = torch.zeros_like(alive_B, dtype=torch.bool)
         state = model.start(sources.ids_BS, 1)
-        while len(alive_B):
+        while not bool(over_B.all()):
             scores_BV = model.step(tokens_B, state)
             self.constrain(scores_BV, history_BT, constraints, sources.prefixes, alive_B)
             tokens_B = self.choose(scores_BV, numbers_B[alive_B.cpu()].tolist(), history_BT.shape[1])
             log_probs_BT = torch.cat([log_probs_BT, scores_BV.gather(1, tokens_B[:, None])], dim=1)
             history_BT = torch.cat([history_BT, tokens_B[:, None]], dim=1)
             done_B = (tokens_B == EOS) | (history_BT.shape[1] >= limits_B)
-            if not bool(done_B.any()):
+            new = (done_B & ~over_B).nonzero()[:, 0]
+            if not len(new):
                 continue
-            done = done_B.nonzero()[:, 0]
-            for sentence, tokens, log_probs in _rows(alive_B[done], history_BT[done], log_probs_BT[done]):
+            for sentence, tokens, log_probs in _rows(alive_B[new], history_BT[new], log_probs_BT[new]):
                 found[sentence].append(self.hypothesis(tokens, log_probs))
-            kept = _filled(done_B.tolist()).to(device)
-            alive_B, tokens_B, limits_B = alive_B[kept], tokens_B[kept], limits_B[kept]
-            history_BT, log_probs_BT = history_BT[kept], log_probs_BT[kept]
-            if len(kept):
+            over_B = over_B | done_B
+            kept = _fewer(over_B.tolist())
+            if kept is not None:
+                kept = kept.to(device)
+                alive_B, tokens_B, limits_B, over_B = alive_B[kept], tokens_B[kept], limits_B[kept], over_B[kept]
+                history_BT, log_probs_BT = history_BT[kept], log_probs_BT[kept]
                 state.keep(kept)
         return found
 
 
-def _filled(done: Sequence[bool]) -> Tensor:
-    """The numbers of the sentences that are not done, the last of them in the places of those that are: few move."""
-    going = [i for i, over in enumerate(done) if not over]
-    last = iter(reversed(going))
-    return torch.tensor([next(last) if over else i for i, over in enumerate(done[: len(going)])], dtype=torch.long)
+def _fewer(over: Sequence[bool]) -> Tensor | None:
+    """The numbers of the sentences that stay in a batch of which some are over, or None if all do.
+
+    Sizes are few, as every new one costs a CPU as much as a product: some that are over may stay. Where others leave, the
+    last sentences take their places, so that few have to move.
+    """
+    going = over.count(False)
+    size = round_size(going)
+    if not going or size >= len(over):
+        return None
+    moved = (i for i in range(size, len(over)) if not over[i])
+    return torch.tensor([next(moved, i) if over[i] else i for i in range(size)])
 
 
 def _rows(sentences: Tensor, tokens: Tensor, log_probs: Tensor) -> Iterator[tuple[int, list[int], list[float]]]:
@@ -278,7 +290,7 @@ class Beam(_Limits):
 
     def __call__(self, model: StepModel[Any], sources: Sources, constraints: Constraints) -> list[list[Hypothesis]]:
         beams = _Beams(self, model, sources)
-        while len(beams.alive_B):
+        while beams.going:
             beams.step(constraints)
         return [sorted(some, key=lambda h: -h.score) for some in beams.found]
 
@@ -297,25 +309,25 @@ class _Beams:
     """The sentences of one batch that are still being searched."""
 
     def __init__(self, search: Beam, model: StepModel[Any], sources: Sources) -> None:
-        device, count, width = sources.ids_BS.device, len(sources.lengths), search.beam
-        self.search, self.model, self.width, self.prefixes = search, model, width, sources.prefixes
-        self.state = model.start(sources.ids_BS, width)
+        device, count = sources.ids_BS.device, len(sources.lengths)
+        self.search, self.model, self.prefixes = search, model, sources.prefixes
+        self.state = model.start(sources.ids_BS, search.beam)
+        self.going = count > 0
         self.found: list[list[Hypothesis]] = [[] for _ in range(count)]
         self.alive_B = torch.arange(count, device=device)
         self.limits_B = search.longest(model, sources)
-        self.tokens_BW = torch.full((count, width), BOS, device=device)
-        self.history_BWT = torch.empty(count, width, 0, dtype=torch.long, device=device)
-        self.log_probs_BWT = torch.empty(count, width, 0, device=device)
-        # All beams start equal; only the first may be continued, or the W best would be W times the same.
-        self.totals_BW = torch.full((count, width), -torch.inf, device=device)
-        self.totals_BW[:, 0] = 0
+        # All translations begin alike: one beam, of which the others come.
+        self.tokens_BW = torch.full((count, 1), BOS, device=device)
+        self.history_BWT = torch.empty(count, 1, 0, dtype=torch.long, device=device)
+        self.log_probs_BWT = torch.empty(count, 1, 0, device=device)
+        self.totals_BW = torch.zeros(count, 1, device=device)
 
     def step(self, constraints: Constraints) -> None:
-        width, length = self.width, self.history_BWT.shape[2] + 1
+        width, length = self.search.beam, self.history_BWT.shape[2] + 1
         scores_RV = self.model.step(self.tokens_BW.flatten(), self.state)
         history_RT = self.history_BWT.flatten(0, 1)
         self.search.constrain(scores_RV, history_RT, constraints, self.prefixes, self.alive_B)
-        totals_BC, from_BC, tokens_BC = best_continuations(scores_RV, self.totals_BW)
+        totals_BC, from_BC, tokens_BC = best_continuations(scores_RV, self.totals_BW, 2 * width)
         log_probs_BC = totals_BC - self.totals_BW.gather(1, from_BC)
         ended_BC = tokens_BC == EOS
         retires_BC = (ended_BC | (self.limits_B <= length)[:, None]) & (totals_BC > -torch.inf)
@@ -327,9 +339,9 @@ class _Beams:
             log_probs = torch.cat([self.log_probs_BWT[b, from_BC[b, c]], log_probs_BC[b, c, None]], dim=1)
             for sentence, row, of_tokens in _rows(self.alive_B[b], tokens, log_probs):
                 self.found[sentence].append(self.search.hypothesis(row, of_tokens))
-        # Of 2W continuations at most W end, one for each beam, so at least W go on.
+        # Of 2W continuations at most W end, one for each beam, so at least W go on; of fewer, all.
         order_BW = ended_BC.long().sort(dim=1, stable=True).indices[:, :width]
-        self.totals_BW = totals_BC.gather(1, order_BW)
+        self.totals_BW = totals_BC.masked_fill(ended_BC, -torch.inf).gather(1, order_BW)
         self.tokens_BW = tokens_BC.gather(1, order_BW)
         self._advance(from_BC.gather(1, order_BW), log_probs_BC.gather(1, order_BW))
 
@@ -341,26 +353,29 @@ class _Beams:
         alive = zip(self.alive_B.tolist(), self.totals_BW[:, 0].tolist(), self.limits_B.tolist(), strict=True)
         done = [self.search.done(self.found[s], total, length, limit) for s, total, limit in alive]
         self.state.follow(from_BW)
+        self.going = not all(done)
         if not any(done):
             return
-        kept = _filled(done).to(from_BW.device)
-        self.alive_B, self.limits_B = self.alive_B[kept], self.limits_B[kept]
-        self.tokens_BW, self.totals_BW = self.tokens_BW[kept], self.totals_BW[kept]
-        self.history_BWT, self.log_probs_BWT = self.history_BWT[kept], self.log_probs_BWT[kept]
-        if len(kept):
+        self.totals_BW[torch.tensor(done, device=from_BW.device)] = -torch.inf  # nothing comes of them any more
+        kept = _fewer(done)
+        if kept is not None:
+            kept = kept.to(from_BW.device)
+            self.alive_B, self.limits_B = self.alive_B[kept], self.limits_B[kept]
+            self.tokens_BW, self.totals_BW = self.tokens_BW[kept], self.totals_BW[kept]
+            self.history_BWT, self.log_probs_BWT = self.history_BWT[kept], self.log_probs_BWT[kept]
             self.state.keep(kept)
 
 
-def best_continuations(scores_RV: Tensor, totals_BW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The 2W best of a sentence's W * V continuations: totals, the beam each comes from, and its token; all [B, 2W].
+def best_continuations(scores_RV: Tensor, totals_BW: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The best of a sentence's W * V continuations: totals, the beam each comes from, and its token; all [B, most].
 
     The best of a sentence are among the best of each beam, and a row is cheaper to search than a sentence.
     """
     count, width = totals_BW.shape
-    wanted = min(2 * width, scores_RV.shape[1])
+    wanted = min(most, scores_RV.shape[1])
     best_RC, tokens_RC = top(scores_RV, wanted)
     all_BX = (best_RC.view(count, width, wanted) + totals_BW[:, :, None]).flatten(1)
-    totals_BC, at_BC = all_BX.topk(min(2 * width, all_BX.shape[1]), dim=1)
+    totals_BC, at_BC = all_BX.topk(min(most, all_BX.shape[1]), dim=1)
     from_BC = at_BC // wanted
     return totals_BC, from_BC, tokens_RC.view(count, -1).gather(1, at_BC)
 

@@ -27,7 +27,8 @@ class Copier:
         state.at += 1
         scores_RV = torch.full((len(tokens_R), self.vocabulary), -20.0)
         scores_RV[:, EOS] = -30.0  # where a token may not be copied, any other is better than to end
-        return scores_RV.scatter(1, token_B.repeat_interleave(state.beams)[:, None], 0.0).log_softmax(-1)
+        token_R = token_B.repeat_interleave(len(tokens_R) // len(token_B))
+        return scores_RV.scatter(1, token_R[:, None], 0.0).log_softmax(-1)
 
 
 class Copying:

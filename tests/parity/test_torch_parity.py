@@ -178,16 +178,22 @@ Prefix = tuple[int, ...]
 
 
 class TableState:
-    def __init__(self, prefixes: list[Prefix], sentences: list[int], beams: int) -> None:
-        self.prefixes, self.sentences, self.beams = prefixes, sentences, beams
+    def __init__(self, sentences: list[int], most: int) -> None:
+        self.prefixes: list[Prefix] = [()] * len(sentences)
+        self.sentences, self.most = sentences, most
+
+    @property
+    def beams(self) -> int:
+        return len(self.prefixes) // len(self.sentences)
 
     def follow(self, from_BW: Tensor) -> None:
-        assert from_BW.shape == (len(self.sentences), self.beams)
+        assert len(from_BW) == len(self.sentences) and from_BW.shape[1] <= self.most
         rows_BW = from_BW + self.beams * torch.arange(len(from_BW))[:, None]
         self.prefixes = [self.prefixes[row] for row in rows_BW.flatten().tolist()]
 
     def keep(self, sentences: Tensor) -> None:
-        self.prefixes = [self.prefixes[s * self.beams + w] for s in sentences.tolist() for w in range(self.beams)]
+        beams = self.beams
+        self.prefixes = [self.prefixes[s * beams + w] for s in sentences.tolist() for w in range(beams)]
         self.sentences = [self.sentences[s] for s in sentences.tolist()]
 
 
@@ -210,8 +216,7 @@ class TableModel:
         return self.rows[key]
 
     def start(self, src_BS: Tensor, beams: int) -> TableState:
-        sentences = src_BS[:, 0].tolist()
-        return TableState([()] * (len(sentences) * beams), sentences, beams)
+        return TableState(src_BS[:, 0].tolist(), beams)
 
     def step(self, tokens_R: Tensor, state: TableState) -> Tensor:
         # Every row starts with a bos, which is no part of a prefix.

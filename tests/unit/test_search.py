@@ -22,14 +22,16 @@ NOTHING = Constraints(torch.tensor([0, 1, 2]))
 class NoState:
     """For models that look at nothing but the number of the step."""
 
-    def __init__(self, rows: int, beams: int) -> None:
-        self.rows, self.beams, self.at = rows, beams, 0
+    def __init__(self, sentences: int, most: int) -> None:
+        self.sentences, self.most, self.beams, self.at = sentences, most, 1, 0
 
     def follow(self, from_BW: Tensor) -> None:
-        assert from_BW.numel() == self.rows
+        sentences, beams = from_BW.shape
+        assert sentences == self.sentences and beams <= self.most and int(from_BW.max()) < self.beams
+        self.beams = beams
 
     def keep(self, sentences: Tensor) -> None:
-        self.rows = len(sentences) * self.beams
+        self.sentences = len(sentences)
 
 
 class Scripted:
@@ -41,10 +43,10 @@ class Scripted:
         self.table = table
 
     def start(self, src_BS: Tensor, beams: int) -> NoState:
-        return NoState(len(src_BS) * beams, beams)
+        return NoState(len(src_BS), beams)
 
     def step(self, tokens_R: Tensor, state: NoState) -> Tensor:
-        assert len(tokens_R) == state.rows
+        assert len(tokens_R) == state.sentences * state.beams
         row = self.table[min(state.at, len(self.table) - 1)]
         state.at += 1
         probabilities = torch.tensor([row.get(i, 0.0) for i in range(VOCAB)])

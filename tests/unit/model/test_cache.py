@@ -67,14 +67,14 @@ def test_rows_reordered_and_dropped_go_on_as_if_recomputed(beams: int):
     rng = torch.Generator().manual_seed(5)
     with torch.no_grad():
         state = model.start(src, beams)
-        prefixes = torch.full((count * beams, 1), 2)
+        prefixes, width = torch.full((count, 1), 2), 1  # all beams come from one
         for step in range(70):
             stepped = model.step(prefixes[:, -1], state)
             if step % 6 == 0 or step > 60:
-                full = fully(model, src.repeat_interleave(beams, 0), prefixes)
+                full = fully(model, src.repeat_interleave(width, 0), prefixes)
                 torch.testing.assert_close(stepped, full, rtol=0, atol=2e-5)
-            within = torch.randint(0, beams, (count, beams), generator=rng)
-            rows = (within + beams * torch.arange(count)[:, None]).flatten()
+            within = torch.randint(0, width, (count, beams), generator=rng)
+            rows, width = (within + width * torch.arange(count)[:, None]).flatten(), beams
             state.follow(within)
             if step in (20, 45):
                 kept = torch.tensor([3, 1]) if count > 2 else torch.tensor([1])
@@ -90,6 +90,7 @@ def test_the_source_is_held_once_per_sentence_and_not_once_per_beam():
     model, src = small(), sources(5, 7)
     with torch.no_grad():
         state = model.start(src, 4)
+        state.follow(torch.zeros(2, 4, dtype=torch.long))
         model.step(torch.full((8,), 2), state)
     for layer in state.layers:
         assert layer.src_keys_BHSK.shape == (2, 2, 7, 8)
@@ -99,6 +100,7 @@ def test_the_source_is_held_once_per_sentence_and_not_once_per_beam():
 def test_the_cache_grows_and_keeps_what_it_held():
     cache = LayerCache(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 1, 2), beams=2)
     state = DecoderState.empty([cache], torch.ones(1, 1, dtype=torch.bool), beams=2)
+    state.follow(torch.zeros(1, 2, dtype=torch.long))
     written = torch.arange(2 * 100 * 2.0).view(2, 1, 100, 2)
     for at in range(100):
         mask_BWP = state.extend()
