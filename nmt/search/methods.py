@@ -180,8 +180,8 @@ class _OneByOne(_Limits, ABC):
 def _fewer(over: Sequence[bool]) -> Tensor | None:
     """The numbers of the sentences that stay in a batch of which some are over, or None if all do.
 
-    Sizes are few, as every new one costs a CPU as much as a product: some that are over may stay. Where others leave, the
-    last sentences take their places, so that few have to move.
+    Sizes are few, as every new one costs a CPU as much as a product: some that are over may stay. The last sentences
+    take the places of those that leave, so that few have to move.
     """
     going = over.count(False)
     size = round_size(going)
