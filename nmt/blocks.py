@@ -15,7 +15,7 @@ from nmt.errors import DataError
 from nmt.tokenizer import BREAKS, EOS, UNK, Tokenizer, blank
 from nmt.tokenizer.segments import Segment, join, split
 
-LONGEST = 1024  # pieces of a source line that are translated
+LONGEST = 256  # pieces that are translated at once, also by a model that has seen shorter sentences only
 MANY = 8  # batches for each share, so many that it does not matter if they are not a multiple of the shares
 
 

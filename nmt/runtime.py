@@ -204,9 +204,10 @@ def pack(weight: Tensor) -> Tensor | None:
         return None
 
 
-def packed_linear(x: Tensor, packed: Tensor, bias: Tensor | None = None) -> Tensor:
-    """As F.linear, with what `pack` has made of the weight."""
-    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")  # type: ignore[no-any-return]
+def packed_linear(x: Tensor, packed: Tensor, bias: Tensor | None = None, relu: bool = False) -> Tensor:
+    """As F.linear, with what `pack` has made of the weight, and relu after it if that is wanted."""
+    after = "relu" if relu else "none"
+    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, after, [], "")  # type: ignore[no-any-return]
 
 
 def keep_memory() -> None:

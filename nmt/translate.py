@@ -28,6 +28,7 @@ from nmt.search.ensemble import Ensemble
 from nmt.search.methods import SEARCHES, Hypothesis, Search, Sources, StepModel
 from nmt.tokenizer import EOS, Tokenizer, blank
 
+UNLIMITED = 1025  # ids of the longest source of a model whose training let all lengths pass
 BATCH_TOKENS = 16_384  # source places of a batch, beams counted
 CUDA_BATCH_TOKENS = 65_536
 BLOCK = 20_000  # lines that are sorted by length and translated together
@@ -126,8 +127,9 @@ class Translator:
         self.predictor = self.model
         self.tokenizer, self.runtime = tokenizer, where
         self.constraints = Constraints(torch.tensor(tokenizer.forbidden(), device=where.device))
-        most = min(LONGEST + 1, model.longest or LONGEST + 1)
-        self.blocks = Blocks(tokenizer, most, min(most, trained or most))
+        trained = trained or UNLIMITED
+        most = min(max(LONGEST + 1, trained), model.longest or sys.maxsize)
+        self.blocks = Blocks(tokenizer, most, min(most, trained))
         self._set_search(search)
 
     def _set_search(self, settings: Choice) -> None:

@@ -63,11 +63,12 @@ class Linear(nn.Linear):
         self.to(dtype)
         self.packed = runtime.pack(self.weight)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, relu: bool = False) -> Tensor:
         if self.packed is not None:
-            return runtime.packed_linear(x, self.packed, self.bias)
+            return runtime.packed_linear(x, self.packed, self.bias, relu)
         bias = None if self.bias is None else self.bias.to(x.dtype)
-        return F.linear(x, self.weight.to(x.dtype), bias)
+        out = F.linear(x, self.weight.to(x.dtype), bias)
+        return F.relu(out) if relu else out
 
     if TYPE_CHECKING:
         __call__ = forward

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-BLOCK = 16  # target positions that room is made for at a time: few lengths, and none at which a CPU is slow
+BLOCK = 8  # target positions that room is made for at a time, so that lengths are few
+LEAST = 16  # places at a time, since a softmax over fewer numbers is slow on a CPU
 
 
 class LayerCache:
@@ -23,6 +24,7 @@ class LayerCache:
 
     def __init__(self, src_keys_BHSK: Tensor, src_values_BHSK: Tensor, beams: int) -> None:
         self.beams = beams
+        self.block = max(BLOCK, -(-LEAST // beams))
         self.src_keys_BHSK, self.src_values_BHSK = src_keys_BHSK, src_values_BHSK
         sentences, heads, _, size = src_keys_BHSK.shape
         self.keys_BHPK = src_keys_BHSK.new_empty(sentences, heads, 0, size)
@@ -30,8 +32,8 @@ class LayerCache:
 
     def grow(self) -> None:
         """Makes room for more positions: zeros, which a weight of 0 leaves without effect."""
-        self.keys_BHPK = F.pad(self.keys_BHPK, (0, 0, 0, BLOCK * self.beams))
-        self.values_BHPK = F.pad(self.values_BHPK, (0, 0, 0, BLOCK * self.beams))
+        more = (0, 0, 0, self.block * self.beams)
+        self.keys_BHPK, self.values_BHPK = F.pad(self.keys_BHPK, more), F.pad(self.values_BHPK, more)
 
     def store(self, k_RH1K: Tensor, v_RH1K: Tensor, at: int) -> None:
         k_BHWK, v_BHWK = self.of_sentences(k_RH1K), self.of_sentences(v_RH1K)
@@ -80,7 +82,7 @@ class DecoderState:
     def extend(self) -> Tensor:
         """One more position; returns which of the places each beam attends to, [B, W, P]."""
         if self.length == self.room:
-            self.room += BLOCK
+            self.room += self.layers[0].block
             for layer in self.layers:
                 layer.grow()
         sentences, beams, _ = self.origins_BWT.shape

@@ -87,12 +87,12 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if self.watcher is not None:
             self.watcher(x)
-        hidden = self.inner(x)
+        hidden = self.inner(x, relu=self.activation == "relu")
         if self.activation == "swiglu":
             gate, hidden = hidden.chunk(2, dim=-1)
             hidden = F.silu(gate) * hidden
-        else:
-            hidden = F.relu(hidden) if self.activation == "relu" else F.gelu(hidden)
+        elif self.activation == "gelu":
+            hidden = F.gelu(hidden)
         return self.outer(runtime.dropout(hidden, self.dropout if self.training else 0.0))
 
     if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from nmt.data.batches import collate
 from nmt.model.layers import LayerShape
 from nmt.model.position import POSITIONS
 from nmt.model.transformer import Architecture, Transformer
-from nmt.packing import MULTIPLE, Packed, rows_for
+from nmt.packing import MULTIPLE, Packed, rows_for, round_size
 
 CPU = torch.device("cpu")
 LENGTHS = np.array([3, 1, 7, 4])
@@ -94,3 +94,10 @@ def test_a_model_packed_is_the_model_padded(position: str, norm_first: bool, tie
     states = model(batch.src_BS, batch.tgt_in_BT, src=batch.src, tgt=batch.tgt)[: batch.tokens]
     torch.testing.assert_close(states, padded)
     torch.testing.assert_close(gradients(states), gradients(padded))
+
+
+def test_sizes_are_few_and_hardly_larger() -> None:
+    rounded = [round_size(count) for count in range(1, 5000)]
+    assert all(count <= size <= 1.125 * count or size == count for count, size in enumerate(rounded, 1))
+    assert rounded == sorted(rounded) and [round_size(size) for size in rounded] == rounded
+    assert len({size for size in rounded if 1024 <= size < 2048}) == 8

@@ -151,3 +151,21 @@ def test_what_is_chosen_is_what_is_used():
         assert set(where.describe()) == {"device", "precision", "threads", "torch"}
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_packed_weight_multiplies_as_it_did(dtype: torch.dtype) -> None:
+    torch.manual_seed(1)
+    x, weight, bias = torch.randn(7, 3, 24).to(dtype), torch.randn(40, 24).to(dtype), torch.randn(40).to(dtype)
+    packed = runtime.pack(weight)
+    if packed is None:
+        pytest.skip("this machine does not pack")
+    for given in (bias, None):
+        found = runtime.packed_linear(x, packed, given)
+        torch.testing.assert_close(found, torch.nn.functional.linear(x, weight, given))
+        torch.testing.assert_close(runtime.packed_linear(x[:1], packed, given), found[:1])
+
+
+def test_what_cannot_be_packed_is_left_as_it_is() -> None:
+    assert runtime.pack(torch.empty(4, 4, device="meta")) is None
+    assert runtime.pack(torch.zeros(4, 4, dtype=torch.float64)) is None
