@@ -9,7 +9,7 @@ from nmt.data.batches import collate
 from nmt.model.layers import LayerShape
 from nmt.model.position import POSITIONS
 from nmt.model.transformer import Architecture, Transformer
-from nmt.packing import MULTIPLE, Packed, rows_for, round_size
+from nmt.packing import MULTIPLE, Packed, round_size, rows_for
 
 CPU = torch.device("cpu")
 LENGTHS = np.array([3, 1, 7, 4])
