@@ -69,6 +69,7 @@ class DecoderState:
     origins_BWT: Tensor  # the beam in whose place a beam's token of each position is
     beams: int  # that there is room for
     room: int = 0  # for so many positions
+    latest: tuple[Tensor, Tensor] | None = None  # the states [R, D] and logits [R, V] of the last step
 
     @classmethod
     def empty(cls, layers: list[LayerCache], mask_BS: Tensor, beams: int) -> DecoderState:

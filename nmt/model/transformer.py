@@ -156,7 +156,18 @@ class Transformer(nn.Module):
         x_R1D = self._embed(self.tgt_embedding, self.tgt_position, tokens_R[:, None], at)
         for layer, cache in zip(self.decoder, state.layers, strict=True):
             x_R1D = layer.step(x_R1D, self.tgt_position, cache, at, mask_BWP, state.mask_BS)
-        return self.logits(self.decoder_norm(x_R1D[:, 0])).float().log_softmax(-1)
+        states_RD = self.decoder_norm(x_R1D[:, 0])
+        logits_RV = self.logits(states_RD)
+        state.latest = states_RD, logits_RV
+        return logits_RV.float().log_softmax(-1)
+
+    def correction(self, rows_N: Tensor, tokens_N: Tensor, state: DecoderState) -> Tensor | None:
+        """What makes up for the rounding of the last step's logits, coarse in bf16: exact minus rounded, [N]."""
+        if self.dtype == torch.float32 or state.latest is None or self.output_VD is None:
+            return None
+        states_RD, logits_RV = state.latest
+        exact_N = (self.output_VD[tokens_N].float() * states_RD[rows_N].float()).sum(-1)
+        return exact_N - logits_RV[rows_N, tokens_N].float()
 
     def _embed(
         self,

@@ -42,6 +42,9 @@ class Ensemble:
         return States([model.start(src_BS, beams) for model in self.models])
 
     def step(self, tokens_R: Tensor, state: States) -> Tensor:
-        """Log of the mean probabilities [R, V]."""
+        """Log of the mean probabilities [R, V], each as rounded as it is."""
         steps = [model.step(tokens_R, own) for model, own in zip(self.models, state.states, strict=True)]
         return torch.stack(steps).logsumexp(0) - math.log(len(steps))
+
+    def correction(self, rows_N: Tensor, tokens_N: Tensor, state: States) -> None:
+        """None: the mean evens out what rounding does to each."""

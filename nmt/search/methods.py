@@ -20,10 +20,10 @@ from torch import Tensor
 
 from nmt.choice import Count, Natural, NotNegative, Positive, Range
 from nmt.packing import round_size
+from nmt.search.best import best_continuations, top
 from nmt.search.constraints import Constraints, forced, no_repeats
 
 BOS, EOS = 2, 3
-GROUP = 8  # tokens of which only the best is looked at first
 
 
 class SearchState(Protocol):
@@ -51,6 +51,9 @@ class StepModel(Protocol[State]):
 
     def step(self, tokens_R: Tensor, state: State) -> Tensor:
         """-> log-probabilities [R, V] in fp32 of the next token; may be written to by the search."""
+
+    def correction(self, rows_N: Tensor, tokens_N: Tensor, state: State) -> Tensor | None:
+        """What to add to some log-probabilities of the last step to make them exact; None for nothing."""
 
 
 @dataclass
@@ -157,6 +160,7 @@ class _OneByOne(_Limits, ABC):
         state = model.start(sources.ids_BS, 1)
         while not bool(over_B.all()):
             scores_BV = model.step(tokens_B, state)
+            _sharpen(scores_BV, model, state)
             self.constrain(scores_BV, history_BT, constraints, sources.prefixes, alive_B)
             tokens_B = self.choose(scores_BV, numbers_B[alive_B.cpu()].tolist(), history_BT.shape[1])
             log_probs_BT = torch.cat([log_probs_BT, scores_BV.gather(1, tokens_B[:, None])], dim=1)
@@ -175,6 +179,15 @@ class _OneByOne(_Limits, ABC):
                 history_BT, log_probs_BT = history_BT[kept], log_probs_BT[kept]
                 state.keep(kept)
         return found
+
+
+def _sharpen(scores_BV: Tensor, model: StepModel[Any], state: Any) -> None:
+    """Makes the two best of each row exact."""
+    _, tokens_B2 = top(scores_BV, 2)
+    rows_B2 = torch.arange(len(tokens_B2), device=tokens_B2.device)[:, None].expand(-1, 2)
+    change = model.correction(rows_B2.flatten(), tokens_B2.flatten(), state)
+    if change is not None:
+        scores_BV.scatter_add_(1, tokens_B2, change.view(-1, 2))
 
 
 def _fewer(over: Sequence[bool]) -> Tensor | None:
@@ -327,7 +340,7 @@ class _Beams:
         scores_RV = self.model.step(self.tokens_BW.flatten(), self.state)
         history_RT = self.history_BWT.flatten(0, 1)
         self.search.constrain(scores_RV, history_RT, constraints, self.prefixes, self.alive_B)
-        totals_BC, from_BC, tokens_BC = best_continuations(scores_RV, self.totals_BW, 2 * width)
+        totals_BC, from_BC, tokens_BC = self._sharpened(*best_continuations(scores_RV, self.totals_BW, 2 * width))
         log_probs_BC = totals_BC - self.totals_BW.gather(1, from_BC)
         ended_BC = tokens_BC == EOS
         retires_BC = (ended_BC | (self.limits_B <= length)[:, None]) & (totals_BC > -torch.inf)
@@ -344,6 +357,15 @@ class _Beams:
         self.totals_BW = totals_BC.masked_fill(ended_BC, -torch.inf).gather(1, order_BW)
         self.tokens_BW = tokens_BC.gather(1, order_BW)
         self._advance(from_BC.gather(1, order_BW), log_probs_BC.gather(1, order_BW))
+
+    def _sharpened(self, totals_BC: Tensor, from_BC: Tensor, tokens_BC: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The same continuations with their exact totals, in the order of these."""
+        rows_BC = from_BC + self.totals_BW.shape[1] * torch.arange(len(from_BC), device=from_BC.device)[:, None]
+        change = self.model.correction(rows_BC.flatten(), tokens_BC.flatten(), self.state)
+        if change is None:
+            return totals_BC, from_BC, tokens_BC
+        totals_BC, order_BC = (totals_BC + change.view(totals_BC.shape)).sort(dim=1, descending=True, stable=True)
+        return totals_BC, from_BC.gather(1, order_BC), tokens_BC.gather(1, order_BC)
 
     def _advance(self, from_BW: Tensor, log_probs_BW: Tensor) -> None:
         length = self.history_BWT.shape[2] + 1
@@ -364,37 +386,6 @@ class _Beams:
             self.tokens_BW, self.totals_BW = self.tokens_BW[kept], self.totals_BW[kept]
             self.history_BWT, self.log_probs_BWT = self.history_BWT[kept], self.log_probs_BWT[kept]
             self.state.keep(kept)
-
-
-def best_continuations(scores_RV: Tensor, totals_BW: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The best of a sentence's W * V continuations: totals, the beam each comes from, and its token; all [B, most].
-
-    The best of a sentence are among the best of each beam, and a row is cheaper to search than a sentence.
-    """
-    count, width = totals_BW.shape
-    wanted = min(most, scores_RV.shape[1])
-    best_RC, tokens_RC = top(scores_RV, wanted)
-    all_BX = (best_RC.view(count, width, wanted) + totals_BW[:, :, None]).flatten(1)
-    totals_BC, at_BC = all_BX.topk(min(most, all_BX.shape[1]), dim=1)
-    from_BC = at_BC // wanted
-    return totals_BC, from_BC, tokens_RC.view(count, -1).gather(1, at_BC)
-
-
-def top(scores_RV: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """What topk gives for each row, several times as fast for a large vocabulary: values and tokens, [R, count].
-
-    Tokens are dealt out to groups. The best tokens all lie in the groups whose best ones are the best.
-    """
-    groups = scores_RV.shape[1] // GROUP
-    if groups < GROUP * count:
-        return scores_RV.topk(count, dim=1)
-    dealt = GROUP * groups
-    numbers = torch.arange(scores_RV.shape[1], device=scores_RV.device)
-    _, groups_RC = top(scores_RV[:, :dealt].view(-1, GROUP, groups).amax(1), count)
-    tokens_RX = (groups_RC[:, None, :] + numbers[:dealt:groups, None]).flatten(1)
-    tokens_RX = torch.cat([tokens_RX, numbers[dealt:].expand(len(tokens_RX), -1)], dim=1)
-    best_RC, at_RC = scores_RV.gather(1, tokens_RX).topk(count, dim=1)
-    return best_RC, tokens_RX.gather(1, at_RC)
 
 
 SEARCHES: Mapping[str, Callable[..., Search]] = {"greedy": Greedy, "beam": Beam, "sample": Sample}

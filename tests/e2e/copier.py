@@ -19,6 +19,9 @@ class Copier:
     def freeze(self, dtype: torch.dtype) -> Copier:
         return self
 
+    def correction(self, rows_N: Tensor, tokens_N: Tensor, state: Copying) -> None:
+        """Nothing is rounded."""
+
     def start(self, src_BS: Tensor, beams: int) -> Copying:
         return Copying(src_BS, beams)
 

@@ -215,6 +215,9 @@ class TableModel:
             self.rows[key] = scores.log_softmax(-1).tolist()
         return self.rows[key]
 
+    def correction(self, rows_N: Tensor, tokens_N: Tensor, state: TableState) -> None:
+        """Nothing is rounded."""
+
     def start(self, src_BS: Tensor, beams: int) -> TableState:
         return TableState(src_BS[:, 0].tolist(), beams)
 

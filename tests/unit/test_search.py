@@ -10,9 +10,10 @@ from torch import Tensor
 
 from nmt.choice import Choice, build
 from nmt.errors import ConfigError
+from nmt.search.best import top
 from nmt.search.constraints import Constraints
 from nmt.search.ensemble import Ensemble
-from nmt.search.methods import EOS, SEARCHES, Beam, Greedy, Hypothesis, Sample, Search, Sources, top, uniform
+from nmt.search.methods import EOS, SEARCHES, Beam, Greedy, Hypothesis, Sample, Search, Sources, uniform
 
 A, B, C, D = 4, 5, 6, 7
 VOCAB = 8
@@ -41,6 +42,9 @@ class Scripted:
 
     def __init__(self, *table: dict[int, float]) -> None:
         self.table = table
+
+    def correction(self, rows_N: Tensor, tokens_N: Tensor, state: NoState) -> Tensor | None:
+        return None  # nothing is rounded
 
     def start(self, src_BS: Tensor, beams: int) -> NoState:
         return NoState(len(src_BS), beams)
@@ -294,6 +298,32 @@ def test_what_is_told_holds_against_all_else(make):
     found = make(no_repeat_ngram=1, max_ratio=0.0, max_extra=2)(model, sources, constraints)
     assert found[0][0].tokens == [A, A, B] and not found[0][0].truncated
     assert A not in found[1][0].tokens
+
+
+class Rounded(Scripted):
+    """Knows its probabilities to one digit only, and better when asked."""
+
+    exact: dict[int, float] = {A: 0.33, B: 0.26, C: 0.30, EOS: 0.11}  # noqa: RUF012  # the last step ends
+
+    def __init__(self) -> None:
+        super().__init__({A: 0.3, B: 0.3, C: 0.3, EOS: 0.1}, {EOS: 1.0})
+
+    def correction(self, rows_N: Tensor, tokens_N: Tensor, state: NoState) -> Tensor | None:
+        known = self.exact if state.at == 1 else {}
+        rough = self.table[min(state.at, len(self.table)) - 1]
+        return torch.tensor([math.log(known[t] / rough[t]) if t in known else 0.0 for t in tokens_N.tolist()])
+
+
+@pytest.mark.parametrize("width", [2, 3])
+def test_the_best_are_chosen_by_exact_scores(width: int):
+    [found] = search(Beam(beam=width, length_penalty=0.0), Rounded(), 4)
+    assert [h.tokens for h in found] == [[A], [C], [B]][:width]
+    assert [h.score for h in found] == pytest.approx([math.log(p) for p in (0.33, 0.30, 0.26)[:width]], abs=1e-5)
+
+
+def test_greedy_scores_are_exact():
+    [[best]] = search(Greedy(length_penalty=0.0), Rounded(), 4)
+    assert best.score == pytest.approx(math.log({A: 0.33, B: 0.26, C: 0.30}[best.tokens[0]]), abs=1e-5)
 
 
 def draws(count: int, first: int = 0, **options: float) -> list[list[int]]:

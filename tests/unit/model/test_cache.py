@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor
@@ -84,6 +86,24 @@ def test_rows_reordered_and_dropped_go_on_as_if_recomputed(beams: int):
             following = torch.randint(4, VOCAB, (len(rows), 1), generator=rng)
             prefixes = torch.cat([prefixes[rows], following], dim=1)
     assert count == 1
+
+
+def test_a_correction_makes_up_for_rounded_logits():
+    """In bf16; in fp32 there is nothing to make up for."""
+    model, src = small(), sources(6, 11)
+    assert model.correction(torch.tensor([0]), torch.tensor([5]), model.start(src, 1)) is None
+    frozen = copy.deepcopy(model).freeze(torch.bfloat16)
+    rows, tokens = torch.tensor([0, 1, 1, 0]), torch.tensor([5, 6, 7, 8])
+    with torch.no_grad():
+        state = frozen.start(src, 1)
+        scores = frozen.step(torch.tensor([2, 2]), state)
+        assert state.latest is not None and frozen.output_VD is not None
+        states, logits = state.latest
+        exact = (states.double() @ frozen.output_VD.double().T)[rows, tokens]
+        change = frozen.correction(rows, tokens, state)
+    assert change is not None and change.any()
+    torch.testing.assert_close((logits[rows, tokens].float() + change).double(), exact, rtol=0, atol=1e-5)
+    assert scores.dtype == torch.float32
 
 
 def test_the_source_is_held_once_per_sentence_and_not_once_per_beam():
