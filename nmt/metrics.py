@@ -67,15 +67,13 @@ class _Sacrebleu:
         named = [(str(number), hypotheses) for number, hypotheses in enumerate(systems)]
         signatures, results = PairedTest(named, {self.name: self.metric}, references, "bs", RESAMPLES)()
         [signature], [_, found] = map(str, signatures.values()), results.values()
-        return [
-            replace(
-                self(hypotheses, references),
-                signature=signature,
-                interval=(one.mean - one.ci, one.mean + one.ci),
-                p_value=one.p_value,
-            )
-            for hypotheses, one in zip(systems, found, strict=True)
-        ]
+        scores = []
+        for hypotheses, one in zip(systems, found, strict=True):
+            mean, half = float(one.mean), float(one.ci)
+            interval = mean - half, mean + half
+            score = self(hypotheses, references)
+            scores.append(replace(score, signature=signature, interval=interval, p_value=one.p_value))
+        return scores
 
 
 def bleu(tgt_lang: str, *, tokenize: str = "auto", lowercase: bool = False) -> Metric:

@@ -102,24 +102,26 @@ def three_systems(directory: Path, lines: int = 60) -> tuple[Path, Path, list[Pa
 
 
 def test_a_comparison_has_the_figures_of_the_sacrebleu_command(command, tmp_path: Path):
-    """Intervals and paired significance of each against the first."""
+    """Intervals and paired significance of each against the first, for every metric, with the same signatures."""
     _, ref, systems = three_systems(tmp_path)
-    names = ["bleu", "chrf", "ter"]
-    paired = sacrebleu(ref, "-i", *systems, "-m", *names, "--paired-bs", "--format", "json")
-    signed = sacrebleu(ref, "-i", *systems[:2], "-m", *names, "--paired-bs", "--paired-bs-n", "1000", "--no-color")
+    names = ["bleu", "chrf", "ter"]  # in the order of the command's table
+    theirs = sacrebleu(ref, "-i", *systems, "-m", *names, "--paired-bs", "--format", "text", "--no-color")
     hyps = [option for path in systems for option in ("--hyp", path)]
     metrics = [option for name in names for option in ("--metric", name)]
     results = succeed(command("evaluate", *hyps, "--ref", ref, "--tgt-lang", "en", "--json", *metrics))
     assert [result["system"] for result in results] == list(map(str, systems))
-    signatures = dict(re.findall(r"^ - (BLEU|chrF2|TER) +(\S+)$", signed.communicate()[0].decode(), re.M))
-    for number, (ours, theirs) in enumerate(zip(results, answer(paired), strict=True)):
-        assert ours.get("against") == (str(systems[0]) if number else None)
-        for name in names:
-            score, expected = ours["scores"][name], theirs[METRICS[name]]
-            assert score["value"] == pytest.approx(expected["score"], abs=1e-9)
-            assert score.get("p_value") == expected["p_value"]
-            low, high = expected["mean"] - expected["ci"], expected["mean"] + expected["ci"]
-            assert score["interval"] == pytest.approx([low, high], abs=1e-9)
+    text = theirs.communicate()[0].decode()
+    cells = [tuple(map(float, cell)) for cell in re.findall(r"([\d.]+) \(([\d.]+) ± ([\d.]+)\)", text)]
+    p_values = list(map(float, re.findall(r"\(p = ([\d.]+)\)", text)))
+    signatures = dict(re.findall(r"^ - (BLEU|chrF2|TER) +(\S+)$", text, re.M))
+    assert (len(cells), len(p_values), len(signatures)) == (9, 6, 3)
+    for number, result in enumerate(results):
+        assert result.get("against") == (str(systems[0]) if number else None)
+        for at, name in enumerate(names, 3 * number):
+            score, (value, mean, half) = result["scores"][name], cells[at]
+            assert score["value"] == pytest.approx(value, abs=1e-9)
+            assert score["interval"] == pytest.approx([mean - half, mean + half], abs=1e-9)
+            assert score.get("p_value") == (pytest.approx(p_values[at - 3], abs=5.1e-5) if number else None)
             assert score["signature"] == signatures[METRICS[name]]
 
 
