@@ -26,7 +26,7 @@ class Band(NamedTuple):
     """Lines or words of one kind, and a figure of each system for them."""
 
     kind: str
-    count: int
+    size: int
     figures: list[float]
 
 
@@ -69,7 +69,7 @@ class Comparison:
         """What belongs to one of the systems."""
 
         def bands(found: list[Band], kind: str, count: str, figure: str) -> list[dict[str, Any]]:
-            return [{kind: band.kind, count: band.count, figure: band.figures[number]} for band in found]
+            return [{kind: band.kind, count: band.size, figure: band.figures[number]} for band in found]
 
         return {
             "with": self.first,
@@ -199,7 +199,7 @@ def _verdict(score: Score, first: Score) -> str:
 def _bands(kind: str, count: str, bands: list[Band]) -> Iterator[list[str]]:
     yield [kind, count, *map(letter, range(len(bands[0].figures)))]
     for band in bands:
-        yield [band.kind, f"{band.count:,}", *(f"{figure:.2f}" for figure in band.figures)]
+        yield [band.kind, f"{band.size:,}", *(f"{figure:.2f}" for figure in band.figures)]
 
 
 def _table(rows: Iterable[list[str]]) -> str:

@@ -64,15 +64,15 @@ class _Sacrebleu:
         return Score(self.name, found.score, str(self.metric.get_signature()), length_ratio=ratio)
 
     def resampled(self, systems: Sequence[list[str]], references: list[list[str]]) -> list[Score]:
-        named = [(str(number), hypotheses) for number, hypotheses in enumerate(systems)]
-        signatures, results = PairedTest(named, {self.name: self.metric}, references, "bs", RESAMPLES)()
-        [signature], [_, found] = map(str, signatures.values()), results.values()
+        named: Any = [(str(number), hypotheses) for number, hypotheses in enumerate(systems)]
+        answer: Any = PairedTest(named, {self.name: self.metric}, references, "bs", RESAMPLES)()
+        [signature], [_, found] = (list(of_metric.values()) for of_metric in answer)
         scores = []
         for hypotheses, one in zip(systems, found, strict=True):
             mean, half = float(one.mean), float(one.ci)
             interval = mean - half, mean + half
             score = self(hypotheses, references)
-            scores.append(replace(score, signature=signature, interval=interval, p_value=one.p_value))
+            scores.append(replace(score, signature=str(signature), interval=interval, p_value=one.p_value))
         return scores
 
 
@@ -143,7 +143,7 @@ def published(name: str) -> Published:
         raise ConfigError(
             f"-t {name}: sacreBLEU knows no test set `{test}`{did_you_mean(test, DATASETS)}; see `sacrebleu --list`"
         )
-    found = DATASETS[test]
+    found: Any = DATASETS[test]
     if pair not in found.langpairs:
         raise ConfigError(f"-t {name}: `{test}` has no `{pair}`; its languages are {', '.join(found.langpairs)}")
     try:

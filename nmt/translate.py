@@ -239,5 +239,3 @@ class Translator:
 
 def _with_eos(found: Hypothesis) -> np.ndarray:
     return np.array(found.tokens if found.truncated else [*found.tokens, EOS], np.int32)
-
-

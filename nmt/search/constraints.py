@@ -40,9 +40,7 @@ def no_repeats(scores_RV: Tensor, history_RT: Tensor, size: int) -> None:
     scores_RV.scatter_reduce_(1, before[:, :, -1], torch.where(again, -torch.inf, torch.inf), "amin")
 
 
-def forced(
-    prefixes: Sequence[Sequence[int]], sentences: Tensor, rows: int, step: int
-) -> tuple[Tensor, Tensor]:
+def forced(prefixes: Sequence[Sequence[int]], sentences: Tensor, rows: int, step: int) -> tuple[Tensor, Tensor]:
     """The rows of sentences whose prefixes go on at this step, and their next tokens, which alone may follow.
 
     `sentences` are those of the rows, which are several for each, side by side, if there are more of them.

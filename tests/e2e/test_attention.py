@@ -122,7 +122,9 @@ def test_sentences_come_back_in_their_order(translator: Translator) -> None:
     assert [one.src for one in seen] == [translator.tokenizer.src.pieces(one.src) for one in passes]
 
 
-ODD = Look(["▁猫", "<script>alert(1)</script>", "</s>"], ["▁مرحبا", "🙂", "&amp;", "</s>"], np.full((2, 3, 4, 3), 1 / 3))
+ODD = Look(
+    ["▁猫", "<script>alert(1)</script>", "</s>"], ["▁مرحبا", "🙂", "&amp;", "</s>"], np.full((2, 3, 4, 3), 1 / 3)
+)
 
 
 def test_text_on_a_page_is_text() -> None:

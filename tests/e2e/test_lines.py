@@ -88,7 +88,9 @@ def test_every_form_has_an_entry_for_every_line(
     several = Translator(str(copy_run / "run"), device="cpu", threads=1, workers=workers)
     expected = translator.translate(lines)
     found = {
-        key: list(translated(several, map(Row, lines), form, nbest=2 if key[1] else 1, batch_tokens=batch_tokens, block=10))
+        key: list(
+            translated(several, map(Row, lines), form, nbest=2 if key[1] else 1, batch_tokens=batch_tokens, block=10)
+        )
         for key, form in FORMS.items()
     }
     assert {len(some) for some in found.values()} == {count}

@@ -16,14 +16,14 @@ def test_lines_are_put_together_by_the_words_of_their_sources():
     references = [["a b c d", "e f g h", "i j k l", "m n o p", "q r s t", "u v w x"]]
     right, wrong = references[0], ["a b c d", "e f g h", "x", "x", "x", "x"]
     bands = by_source_length(sources, references, [right, wrong], METRICS["bleu"]("en"))
-    assert [(band.kind, band.count) for band in bands] == [("1-2", 2), ("3-3", 1), ("4-5", 2), ("6-6", 1)]
+    assert [(band.kind, band.size) for band in bands] == [("1-2", 2), ("3-3", 1), ("4-5", 2), ("6-6", 1)]
     assert [band.figures[0] for band in bands] == pytest.approx([100] * 4)
     assert [band.figures[1] for band in bands] == pytest.approx([100, 0, 0, 0])
 
 
 def test_sources_of_one_length_are_one_band():
     bands = by_source_length(["a b"] * 3, [REFERENCES[:3]], [REFERENCES[:3]], METRICS["chrf"]("en"))
-    assert [(band.kind, band.count) for band in bands] == [("2-2", 3)]
+    assert [(band.kind, band.size) for band in bands] == [("2-2", 3)]
 
 
 def test_words_are_put_together_by_their_frequency_in_training():
@@ -31,7 +31,7 @@ def test_words_are_put_together_by_their_frequency_in_training():
     seen = {"the": 1000, "a": 100, "cat": 9, "dog": 1, "birds": 5, "red": 5, "sat": 10, "fish": 2}
     system = ["the cat sat", "a fish", "two red birds cry", "猫坐着"]
     bands = by_word_frequency(REFERENCES, [REFERENCES, system], seen)
-    assert [(band.kind, band.count) for band in bands] == [
+    assert [(band.kind, band.size) for band in bands] == [
         ("0", 5),  # two, sing and three characters
         ("1-9", 4),
         ("10-99", 1),
