@@ -132,7 +132,7 @@ class Config:
     model: Model
     train: Train
     search: Choice = _choice("beam")
-    metrics: Annotated[dict[str, dict[str, Any]], "bleu, chrf, ter, each with its options"] = field(
+    metrics: Annotated[dict[str, dict[str, Any]], "bleu, chrf, chrf++, ter, each with its options"] = field(
         default_factory=lambda: {name: {} for name in DEFAULT_METRICS}
     )
 

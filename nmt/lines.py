@@ -16,6 +16,7 @@ Form = Callable[[int, Translation], str]  # what is written of a line, by its nu
 
 NAMED = 5  # line numbers that a summary holds of each fault
 BUG = "the output is not used; this is a fault of nmt, please report it"
+REPEATED, EMPTY, COPIED = "ended in a repetition", "came out empty", "came out equal to the source"
 GRAM, TIMES = 4, 4  # so many pieces, so many times in a row, are a repetition
 
 
@@ -136,15 +137,20 @@ class Faults:
 
 
 def _faults(source: str, translation: Translation) -> Iterator[str]:
-    text = translation.text.strip()
     if translation.truncated:
         yield "ended at the length limit"
-    if repeats(translation.pieces) and not repeats(source.split()) and not repeats(source.strip()):
-        yield "ended in a repetition"
+    yield from faults(source, translation.text, translation.pieces)
+
+
+def faults(source: str, text: str, tokens: Sequence[str]) -> Iterator[str]:
+    """What looks wrong with the translation of a line that is not blank, made of these tokens."""
+    text = text.strip()
+    if repeats(tokens) and not repeats(source.split()) and not repeats(source.strip()):
+        yield REPEATED
     if not text:
-        yield "came out empty"
+        yield EMPTY
     if text == source.strip() and any(map(str.isalpha, text)):
-        yield "came out equal to the source"
+        yield COPIED
 
 
 def repeats(tokens: Sequence[str]) -> bool:

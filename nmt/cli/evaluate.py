@@ -13,21 +13,29 @@ def evaluate(
     models: Annotated[
         list[str] | None, typer.Argument(metavar="[MODEL]...", help="Runs, checkpoints, configs.")
     ] = None,
-    tests: Annotated[list[str] | None, typer.Option("-t", "--test", help="A set of data.test, or valid.")] = None,
+    tests: Annotated[
+        list[str] | None, typer.Option("-t", "--test", help="A set of data.test, valid, or wmt20/en-de.")
+    ] = None,
     src: Annotated[str | None, typer.Option(help="A source file, instead of -t.")] = None,
     refs: Annotated[list[str] | None, typer.Option("--ref", help="Its reference; repeat it for several.")] = None,
     hyps: Annotated[list[str] | None, typer.Option("--hyp", help="Score a file of translations, anybody's.")] = None,
     tgt_lang: Annotated[str | None, typer.Option(help="Target language, where no model tells it.")] = None,
-    metric: Annotated[list[str] | None, typer.Option(help="bleu, chrf or ter; by default the config's.")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="bleu, chrf, chrf++ or ter; by default the config's.")
+    ] = None,
     tokenize: Annotated[str | None, typer.Option(help="BLEU's tokenizer: 13a, zh, ja-mecab, intl, none, …")] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Score without regard to case.")] = False,
+    confidence: Annotated[
+        bool, typer.Option("--confidence", help="95% intervals; always where systems differ.")
+    ] = False,
+    show: Annotated[int, typer.Option(min=0, help="So many of the sentences on which systems differ most.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     overrides: SearchOverrides = None,
     device: Device = "auto",
     precision: Precision = "auto",
     threads: Threads = None,
 ) -> None:
-    """Translate test sets and score them with sacreBLEU on the raw references."""
+    """Translate test sets and score them with sacreBLEU on the raw references; compare systems with the first one."""
     import json
 
     from nmt.evaluate import Request, run
@@ -44,13 +52,16 @@ def evaluate(
         metrics=metric or [],
         tokenize=tokenize,
         lowercase=lowercase,
+        confidence=confidence,
+        show=show,
         search=search_options(overrides or []),
         device=device,
         precision=precision,
         threads=threads or "auto",
     )
-    results = run(request)
+    evaluations = run(request)
     if as_json:
-        put(json.dumps([result.tree() for result in results], indent=1, ensure_ascii=False) + "\n")
+        trees = [tree for evaluation in evaluations for tree in evaluation.trees()]
+        put(json.dumps(trees, indent=1, ensure_ascii=False) + "\n")
     else:
-        put("".join(f"{result.text()}\n" for result in results))
+        put("".join(f"{evaluation.text()}\n" for evaluation in evaluations))

@@ -166,13 +166,17 @@ class Numbers(PairFilter):
         return None if self._numbers(src) == self._numbers(tgt) else "different numbers"
 
     def _numbers(self, line: str) -> list[str]:
-        if not NUMBER.search(line):
-            return []
-        found = ("".join(str(unicodedata.digit(c)) for c in n if c.isdecimal()) for n in NUMBER.findall(line))
-        return sorted(number for number in found if len(number) >= self.digits)
+        return sorted(number for number in numbers(line) if len(number) >= self.digits)
 
 
 NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f]\d+)*")
+
+
+def numbers(line: str) -> list[str]:
+    """The digits of each number in a line, without what groups them, and in whatever script."""
+    if not NUMBER.search(line):
+        return []
+    return ["".join(str(unicodedata.digit(c)) for c in n if c.isdecimal()) for n in NUMBER.findall(line)]
 
 
 class Regex(PairFilter):

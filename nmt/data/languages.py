@@ -221,8 +221,13 @@ def _sum(counts: Counter[str], marks: frozenset[str]) -> int:
     return sum(counts[mark] for mark in marks)
 
 
+def words(text: str) -> list[str]:
+    """The words of a text, without numbers; in scripts that put no spaces between words, each character is one."""
+    return _TOKEN.findall(text)
+
+
 def _count_words(texts: Iterable[str]) -> Counter[str]:
-    return Counter(word for text in texts for word in _TOKEN.findall(text.lower()))
+    return Counter(word for text in texts for word in words(text.lower()))
 
 
 def _count_scripts(texts: Iterable[str]) -> Counter[str]:

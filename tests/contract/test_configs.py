@@ -137,7 +137,7 @@ def test_the_reference_names_every_setting_and_variant() -> None:
     for table in (*variants.TABLES.values(), FORMATS, FILTERS, METRICS):
         for name, constructor in table.items():
             # Name, options, for filters whether it is on, and an explanation to the end of its sentence.
-            entry = re.compile(rf" +# {name}(?: {{(.*?)}})?(?: [(](on|off)[)])?: \S.*\.")
+            entry = re.compile(rf" +# {re.escape(name)}(?: {{(.*?)}})?(?: [(](on|off)[)])?: \S.*\.")
             entries = [found for line in text.split("\n") if (found := entry.fullmatch(line))]
             assert list(options_of(constructor)) in [re.findall(r"(\w+): ", found[1] or "") for found in entries], name
             if name in FILTERS:

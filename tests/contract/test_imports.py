@@ -34,7 +34,7 @@ EXEMPT = {"__init__", "__main__"}  # the package itself, which loads lazily, and
 
 TORCH_FREE = {
     *("errors", "files", "signals", "strict_yaml", "config", "choice"),
-    *("run", "progress", "tokenizer", "data", "metrics", "rows", "blocks"),
+    *("run", "progress", "tokenizer", "data", "metrics", "rows", "blocks", "lines", "compare"),
 }
 WITH_TORCH = {"data.batches"}  # in a room otherwise free of it
 # Packages, and the only rooms that may import them.

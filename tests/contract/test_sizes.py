@@ -14,7 +14,10 @@ PACKAGE = Path(__file__).parents[2] / "nmt"
 FILE, FUNCTION, PARAMETERS = 400, 50, 8
 
 LONG_FILES = {"train.py": "the loop, read from top to bottom"}
-LONG_FUNCTIONS = {"cli/translate.py translate": "the options of a command, one after another"}
+LONG_FUNCTIONS = {
+    "cli/translate.py translate": "the options of a command, one after another",
+    "cli/evaluate.py evaluate": "likewise",
+}
 MANY_PARAMETERS = {
     "data/encoding.py Usage": "counts, all from zero",
     "model/layers.py LayerShape": "the numbers of a layer, made in one place and handed on as one",

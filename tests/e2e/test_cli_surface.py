@@ -60,7 +60,10 @@ def test_help_names_the_options_that_users_type() -> None:
     for verb, options in {
         "prepare": ["-s", "--fresh"],
         "train": ["-s", "--fresh"],
-        "evaluate": ["-t", "--src", "--ref", "--hyp", "--tgt-lang", "--metric", "--tokenize", "--lowercase", "--json"],
+        "evaluate": [
+            *("-t", "--src", "--ref", "--hyp", "--tgt-lang", "--metric", "--tokenize", "--lowercase", "--json"),
+            *("--confidence", "--show"),
+        ],
         "translate": [
             *("-o", "--beam", "--greedy", "--length-penalty", "--batch-tokens", "--device", "--precision"),
             *(
