@@ -22,6 +22,7 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 FEW = 8  # things that are done sooner than other processes have started afresh
+MOST = 8  # processes a core: more only fill the memory
 WAITING = 2  # things a process that are read ahead: enough to keep it busy, few enough to be held in memory
 
 
@@ -53,8 +54,13 @@ def ordered_map(
 
     `work` is copied into each process once; a forked one starts at once and shares what `work` holds, but the caller
     must have no threads, which it would inherit half. Few items are not worth a process. What `work` raises is raised
-    here; if a process is killed, NmtError says how to `mend` it.
+    here; if a process is killed, NmtError says how to `mend` it. Raises NmtError also for far more processes than cores.
     """
+    if jobs > MOST * processors():
+        raise NmtError(
+            f"{jobs:,} processes were asked for, but there are {processors()} processor cores; "
+            f"use at most {MOST * processors()}"
+        )
     items = iter(items)
     first = list(itertools.islice(items, 0 if jobs == 1 else 2 if forked else FEW))  # one process waits for no others
     items = itertools.chain(first, items)

@@ -159,3 +159,8 @@ def test_a_single_process_waits_for_nothing_that_comes_after() -> None:
     results = ordered_map(square, items(), 1, forked=True)
     assert next(results)[0] == 0
     assert asked == [0]
+
+
+def test_far_more_processes_than_cores_are_refused() -> None:
+    with pytest.raises(NmtError, match=r"1,000,000 processes were asked for, but there are \d+ processor cores; use at"):
+        next(ordered_map(square, range(3), 1_000_000))
