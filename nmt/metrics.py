@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -82,6 +82,12 @@ def ter(
     asian = language_of(tgt_lang) in TOKENIZERS if asian_support == "auto" else asian_support
     metric = TER(normalized=normalized or asian, asian_support=asian, case_sensitive=case_sensitive)
     return _Sacrebleu("ter", metric)
+
+
+def of_sentences(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
+    """chrF of each line by itself, against the references beside it: to sort sentences, not to report."""
+    metric = CHRF()
+    return [metric.sentence_score(one, list(refs)).score for one, refs in zip(hypotheses, references, strict=True)]
 
 
 METRICS: Mapping[str, Callable[..., Metric]] = {"bleu": bleu, "chrf": chrf, "ter": ter}
