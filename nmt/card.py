@@ -105,7 +105,7 @@ def markdown(found: Checkpoint, state: dict[str, Any], parameters: int) -> str:
             f"---\nlanguage: [{config.src_lang}, {config.tgt_lang}]\npipeline_tag: translation\nlibrary_name: nmt\n---",
             "",
             f"# Translation from {config.src_lang} to {config.tgt_lang}\n",
-            f"{shape(config.model)}, {parameters:,} parameters; {sizes} ({config.tokenizer.name}).",
+            f"{_shape(config.model)}, {parameters:,} parameters; {sizes} ({config.tokenizer.name}).",
             f"Trained for {found.step:,} steps and exported with nmt {__version__}; all settings are in config.yaml.",
             f"Digests: {digests}.\n",
             f"## How to use it\n\n{use}",
@@ -117,8 +117,7 @@ def markdown(found: Checkpoint, state: dict[str, Any], parameters: int) -> str:
     )
 
 
-def shape(model: Model) -> str:
-    """What a model is built of, in a sentence without its end."""
+def _shape(model: Model) -> str:
     order = "pre" if model.norm_first else "post"
     return (
         f"A Transformer of {model.encoder_layers} encoder and {model.decoder_layers} decoder layers, width {model.dim},"

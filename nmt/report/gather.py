@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nmt import card
 from nmt.checkpoint import Checkpoint, directories, open_checkpoint
 from nmt.config import Config, from_tree
 from nmt.data.prepare import Prepared, open_prepared
@@ -44,6 +43,11 @@ class Gathered:
     @cached_property
     def valid(self) -> dict[str, list[Row]]:
         return curves.valid_rows(self.rows)
+
+    @property
+    def last_step(self) -> int:
+        last = [rows[-1]["step"] for rows in (self.train, *self.valid.values()) if rows]
+        return max(last, default=0)
 
     @cached_property
     def config(self) -> Config | None:
@@ -143,7 +147,7 @@ class Gathered:
     # --- in a few words ---
 
     def _status(self) -> str:
-        step = self.train[-1]["step"] if self.train else 0
+        step = self.last_step
         trained = [c for c in self.checkpoints if not c.averaged]
         if trained and trained[-1].state["train"]["finished"] and trained[-1].step >= step:
             return f"complete at step {trained[-1].step:,}"
@@ -164,7 +168,7 @@ class Gathered:
             last = self.train[-1]
             epochs, seconds = number(last.get("epoch")), number(last.get("seconds"))
             remark = f"{epochs:.1f} epochs" if epochs is not None else ""
-            yield "Steps", f"{last['step']:,}", f"{remark}, {_duration(seconds)}" if seconds is not None else remark
+            yield "Steps", f"{self.last_step:,}", f"{remark}, {_duration(seconds)}" if seconds is not None else remark
             speeds = sorted(filter(None, (number(row.get("target_tokens_per_second")) for row in self.train)))
             if speeds:
                 yield "Speed", f"{speeds[len(speeds) // 2]:,.0f}", "target tokens a second, the median"
@@ -176,7 +180,8 @@ class Gathered:
             yield "Pairs", f"{pairs:,}", f"to train on; vocabulary {self.prepared.manifest['vocabulary']['tgt']:,}"
         for found in self.checkpoints[-1:]:
             with contextlib.suppress(NmtError, OSError):  # it may just have gone away
-                remark = card.shape(found.config().model)
+                model = found.config().model
+                remark = f"{model.encoder_layers} + {model.decoder_layers} layers, width {model.dim}"
                 yield "Parameters", f"{found.parameters():,}", remark
 
     # --- scores ---

@@ -14,8 +14,8 @@
     return element;
   };
   const section = name => document.getElementById(name);
-  const text = (tag, content, className = "") => make(tag, {textContent: content, className});
-  const inAnyScript = (tag, content, className = "") => make(tag, {textContent: content, className, dir: "auto"});
+  const text = (tag, content, className) => make(tag, {textContent: content, ...(className && {className})});
+  const inAnyScript = (tag, content, className) => Object.assign(text(tag, content, className), {dir: "auto"});
   const count = value => value.toLocaleString("en-US");
   const fixed = (value, digits = 2) => value === null || value === undefined ? "–" : value.toFixed(digits);
   const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -29,9 +29,9 @@
   // Columns: [heading, class]; a cell is text or an element.
   const table = (columns, rows) => {
     const cell = (content, i) => content instanceof Node
-      ? make("td", {className: columns[i][1] ?? ""}, content)
-      : inAnyScript("td", content, columns[i][1] ?? "");
-    const head = make("tr", {}, ...columns.map(([title, kind]) => text("th", title, kind === "number" ? kind : "")));
+      ? make("td", {className: columns[i][1]}, content)
+      : inAnyScript("td", content, columns[i][1]);
+    const head = make("tr", {}, ...columns.map(([title, kind]) => text("th", title, kind === "number" && kind)));
     const body = rows.map(row => make("tr", {}, ...row.map(cell)));
     return make("div", {className: "scroll"}, make("table", {}, make("thead", {}, head), make("tbody", {}, ...body)));
   };
@@ -177,7 +177,7 @@
       x: {title: {text: overTime ? (hours ? "hours" : "minutes") : "steps", font: {color: style("--muted")}, standoff: 6},
         hoverformat: overTime ? ".1f" : ",d"},
       y: {type: chart.type ?? "linear", hoverformat: chart.format, rangemode: chart.zero ? "tozero" : "normal",
-        ...(chart.type === "log" ? {dtick: 1} : {})},
+        ...(chart.type === "log" ? {dtick: 1, tickformat: "~g"} : {})},
     }));
     redraw.push(draw);
     const choose = picker(["Steps", "Time"], index => {

@@ -39,7 +39,7 @@ def _changes(section: Any, above: Path) -> Iterator[tuple[Path, Any, str]]:
             name = item.default_factory().name if callable(item.default_factory) else ""
             if value.name != name:
                 yield path, value.name, name
-            yield from _options(TABLES[path], value, path)
+            yield from _options(TABLES[tuple(map(str, path))], value, path)
         elif dataclasses.is_dataclass(value):
             yield from _changes(value, path)
         elif path == ("metrics",):
