@@ -18,9 +18,10 @@ from nmt.blocks import Pass, Translation
 from nmt.data.batches import collate
 from nmt.model.transformer import Transformer, watch
 from nmt.progress import say
-from nmt.tokenizer import Tokenizer
+from nmt.tokenizer import EOS, Tokenizer
 
 SHOWN = 100  # sentences on a page
+END = "</s>"
 BATCH = 64  # sentences that are looked at together
 
 
@@ -57,9 +58,14 @@ def looks(model: Transformer, tokenizer: Tokenizer, passes: Iterable[Pass]) -> l
         for i, one, seen in zip(
             chosen, some, weights(model, [one.src for one in some], [one.tgt for one in some]), strict=True
         ):
-            src, tgt = tokenizer.src.pieces(one.src), tokenizer.tgt.pieces(one.tgt)
+            src, tgt = _named(tokenizer.src.pieces(one.src), one.src), _named(tokenizer.tgt.pieces(one.tgt), one.tgt)
             found[i] = Look(src, tgt, seen, one.repeated, one.glued)
     return [found[i] for i in range(len(all_passes))]
+
+
+def _named(pieces: list[str], ids: np.ndarray) -> list[str]:
+    """Tokenizers have names of their own for the end of sentence; here it is always the same."""
+    return [*pieces[:-1], END] if ids[-1] == EOS else pieces
 
 
 # --- word alignments ---
@@ -87,7 +93,7 @@ def alignment(parts: Sequence[Look]) -> str:
 
 
 def _without_end(pieces: list[str]) -> list[str]:
-    return pieces[:-1] if pieces[-1:] == ["</s>"] else pieces
+    return pieces[:-1] if pieces[-1:] == [END] else pieces
 
 
 def word_numbers(pieces: Sequence[str]) -> list[int]:

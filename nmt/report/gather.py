@@ -161,9 +161,9 @@ class Gathered:
         for name, row in self.best.items():
             for key, value in curves.scores(row).items():
                 if value is not None and key != "nll":
-                    yield f"{_title(key)}, {name}", f"{value:.2f}", f"best of validation: {_model(row)}"
+                    yield f"{_title(key)}, {name}", f"{value:.2f}", f"best, {_model(row)}"
         for row in self._evaluated()[:2]:
-            yield f"{_title(row['metric'])}, {row['test']}", f"{row['value']:.2f}", f"nmt evaluate: {row['model']}"
+            yield f"{_title(row['metric'])}, {row['test']}", f"{row['value']:.2f}", row["model"]
         if self.train:
             last = self.train[-1]
             epochs, seconds = number(last.get("epoch")), number(last.get("seconds"))

@@ -203,12 +203,11 @@
     return make("div", {className: "runs", role: "group"}, ...buttons);
   };
 
-  const bars = (place, series, title, width = undefined) => {
-    const draw = () => plot(place, series.map(({name, x, y, index}) => ({
-      type: "bar", x, y, name, width, marker: {color: colour(index)}, opacity: series.length > 1 ? .6 : .85,
-    })), {
-      x: {title: {text: title, font: {color: style("--muted")}, standoff: 6}}, y: {hoverformat: ",d"},
-      barmode: "overlay", bargap: .08,
+  const bars = (place, series, title) => {
+    const draw = () => plot(place, series.map(({name, x, y, index}) => series.length > 1  // outlines do not hide each other
+      ? {x, y, name, mode: "lines", line: {shape: "hvh", color: colour(index), width: 1.8}}
+      : {x, y, name, type: "bar", marker: {color: colour(index)}, opacity: .85}), {
+      x: {title: {text: title, font: {color: style("--muted")}, standoff: 6}}, y: {hoverformat: ",d"}, bargap: .08,
     });
     redraw.push(draw);
     draw();
@@ -288,7 +287,7 @@
 
   const lengths = ({from, width, src, tgt}) => {
     const histogram = make("div", {className: "plot"}), x = from.map(start => start + (width - 1) / 2);
-    queueMicrotask(() => bars(histogram, [{name: "source", x, y: src, index: 0}, {name: "target", x, y: tgt, index: 1}], "pieces of a sentence, its end counted", width * .9));
+    queueMicrotask(() => bars(histogram, [{name: "source", x, y: src, index: 0}, {name: "target", x, y: tgt, index: 1}], "pieces of a sentence, its end counted"));
     const key = make("p", {className: "small muted"}, dot(0), "source  ", dot(1), "target; the longest 0.5% are left out");
     return card(text("h3", "How long the sentences are"), key, histogram);
   };

@@ -242,7 +242,7 @@ def test_a_browser_draws_the_page(command: Callable[..., Any], run: Path) -> Non
           setTimeout(() => {
             tell("after", axis());
             tell("curves", document.querySelectorAll("#curves .scatterlayer .trace").length);
-            tell("bars", document.querySelectorAll("#corpora .bars .point").length > 5);
+            tell("bars", document.querySelectorAll("#sentences .bars .point, #corpora .lines path").length > 5);
             tell("map", map !== document.getElementById("map").outerHTML);
             tell("wide", document.documentElement.scrollWidth > innerWidth);
           }, 500);
