@@ -187,9 +187,10 @@
     place.append(make("div", {className: "bar"}, choose, legend(hidden, draw)), plots);
   };
 
-  // The runs, to be shown or hidden; for one run what the lines are.
+  // What the lines are; several runs can be shown and hidden.
   const legend = (hidden, draw) => {
-    if (!several) return text("span", "Thin lines: training. With dots: validation. Diamond: average of the last snapshots.", "small muted");
+    const lines = text("span", "Thin lines: training. With dots: validation. Diamond: average of the last snapshots.", "small muted");
+    if (!several) return lines;
     const buttons = runs.map((run, index) => {
       const toggle = () => {
         hidden.has(index) ? hidden.delete(index) : hidden.add(index);
@@ -200,7 +201,7 @@
       button.setAttribute("aria-pressed", true);
       return button;
     });
-    return make("div", {className: "runs", role: "group"}, ...buttons);
+    return make("div", {className: "runs", role: "group"}, ...buttons, lines);
   };
 
   const bars = (place, series, title) => {

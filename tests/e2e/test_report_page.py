@@ -207,6 +207,13 @@ def browse(page: Path, script: str) -> str:
     return re.sub(r"<(script|style)\b.*?</\1>", "", done.stdout, flags=re.S)
 
 
+@needs_browser
+def test_a_browser_that_complains_is_heard(command: Callable[..., Any], run: Path) -> None:
+    report(command, run, "--attention", "0")
+    with pytest.raises(AssertionError, match="nowhere is not defined"):
+        browse(Path("page.html"), "nowhere()")
+
+
 CLICK = """
 const press = name => [...document.querySelectorAll("button")].find(b => b.textContent === name).click();
 const pick = (id, value) => {
@@ -227,6 +234,8 @@ const axis = () => document.querySelector("#curves .xtitle")?.textContent;
 def test_a_browser_draws_the_page(command: Callable[..., Any], run: Path) -> None:
     """Curves over steps and time, sentences from worst to best, layers and heads."""
     assert command("evaluate", run, "--threads", "1").code == 0
+    [kept] = (run / "evaluate").glob("*.json")
+    kept.write_text(kept.read_text().replace('"value": ', '"interval": [12.345, 98.7], "value": '))
     report(command, run, "--attention", "3")
     seen = browse(
         Path("page.html"),
@@ -253,6 +262,7 @@ def test_a_browser_draws_the_page(command: Callable[..., Any], run: Path) -> Non
         assert f"<output>{said}</output>" in seen
     assert int(re.findall("<output>curves=(.*?)</output>", seen)[0]) >= 10
     assert 'aria-pressed="true">Best<' in seen and 'aria-pressed="false">Worst<' in seen
+    assert "95% interval" in seen and seen.count("12.35 – 98.70") + seen.count("12.34 – 98.70") == 2
     assert "complete at step 600" in seen and "nrefs:1|case:mixed" in seen and "Gradient norm" in seen
 
 
