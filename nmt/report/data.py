@@ -21,8 +21,6 @@ def tree(prepared: Prepared) -> dict[str, Any]:
     vocabulary = manifest["vocabulary"]
     joint = f"{vocabulary['src']:,} for both sides"
     return {
-        "directory": str(prepared.directory.absolute()),
-        "digest": manifest["digest"],
         "pairs": manifest["pairs"],
         "suspicions": manifest["suspicions"],
         "corpora": [

@@ -126,7 +126,6 @@ class Gathered:
         config, prepared = self.config, self.prepared
         tree: dict[str, Any] = {
             "name": self.name,
-            "directory": str(self.run.directory.absolute()),
             "languages": f"{config.src_lang} → {config.tgt_lang}" if config else "",
             "status": self._status(),
             "facts": list(self._facts()),

@@ -70,7 +70,7 @@
     document.title = `${runs.map(run => run.name).join(", ")} – nmt report`;
     top.append(text("p", "nmt report", "kicker"), text("h1", title));
     if (!several) {
-      const about = [only.languages, only.status, only.directory].filter(Boolean).join("  ·  ");
+      const about = [only.languages, only.status].filter(Boolean).join("  ·  ");
       top.append(text("p", about, "about"));
     }
     const links = [...document.querySelectorAll("main > section")].map(part => {
