@@ -193,7 +193,7 @@ def browse(page: Path, script: str) -> str:
             *(
                 "--enable-logging=stderr",
                 "--v=0",
-                "--virtual-time-budget=10000",
+                "--virtual-time-budget=30000",
                 "--dump-dom",
                 page.absolute().as_uri(),
             ),
@@ -254,8 +254,8 @@ def test_a_browser_draws_the_page(command: Callable[..., Any], run: Path) -> Non
             tell("bars", document.querySelectorAll("#sentences .bars .point, #corpora .lines path").length > 5);
             tell("map", map !== document.getElementById("map").outerHTML);
             tell("wide", document.documentElement.scrollWidth > innerWidth);
-          }, 500);
-        }, 500));
+          }, 3000);
+        }, 3000));
         """,
     )
     for said in ("before=steps", "after=minutes", "bars=true", "map=true", "wide=false"):
@@ -280,8 +280,8 @@ def test_a_browser_shows_several_runs_and_text_as_text(command: Callable[..., An
           setTimeout(() => {
             tell("fewer", lines() < all);
             tell("scripts", [...document.scripts].some(script => script.textContent === "alert(1)"));
-          }, 500);
-        }, 500));
+          }, 3000);
+        }, 3000));
         """,
     )
     assert "<output>fewer=true</output>" in seen and "<output>scripts=false</output>" in seen
