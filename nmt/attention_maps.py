@@ -18,9 +18,10 @@ from nmt.blocks import Pass, Translation
 from nmt.data.batches import collate
 from nmt.model.transformer import Transformer, watch
 from nmt.progress import say
-from nmt.tokenizer import Tokenizer
+from nmt.tokenizer import EOS, Tokenizer
 
 SHOWN = 100  # sentences on a page
+END = "</s>"
 BATCH = 64  # sentences that are looked at together
 
 
@@ -57,9 +58,14 @@ def looks(model: Transformer, tokenizer: Tokenizer, passes: Iterable[Pass]) -> l
         for i, one, seen in zip(
             chosen, some, weights(model, [one.src for one in some], [one.tgt for one in some]), strict=True
         ):
-            src, tgt = tokenizer.src.pieces(one.src), tokenizer.tgt.pieces(one.tgt)
+            src, tgt = _named(tokenizer.src.pieces(one.src), one.src), _named(tokenizer.tgt.pieces(one.tgt), one.tgt)
             found[i] = Look(src, tgt, seen, one.repeated, one.glued)
     return [found[i] for i in range(len(all_passes))]
+
+
+def _named(pieces: list[str], ids: np.ndarray) -> list[str]:
+    """Tokenizers have names of their own for the end of sentence; here it is always the same."""
+    return [*pieces[:-1], END] if ids[-1] == EOS else pieces
 
 
 # --- word alignments ---
@@ -87,7 +93,7 @@ def alignment(parts: Sequence[Look]) -> str:
 
 
 def _without_end(pieces: list[str]) -> list[str]:
-    return pieces[:-1] if pieces[-1:] == ["</s>"] else pieces
+    return pieces[:-1] if pieces[-1:] == [END] else pieces
 
 
 def word_numbers(pieces: Sequence[str]) -> list[int]:
@@ -146,15 +152,19 @@ def page(shown: Sequence[Look]) -> str:
     return PAGE.replace("MAPS", fragment(shown))
 
 
-def fragment(shown: Sequence[Look]) -> str:
-    """The maps as a part of a page, which may have one such part."""
+def fragment(shown: Sequence[Look], labels: Sequence[str] = ()) -> str:
+    """The maps as a part of a page, which may have one such part; sentences go by their numbers or by `labels`.
+
+    They may come from models of different sizes.
+    """
     sentences = [
         {
+            "label": label,
             "src": [_label(piece) for piece in look.src],
             "tgt": [_label(piece) for piece in look.tgt],
             "weights": np.rint(look.weights_LHTS * 100).astype(int).tolist(),
         }
-        for look in shown
+        for label, look in zip(labels or map(str, range(1, len(shown) + 1)), shown, strict=True)
     ]
     data = json.dumps(sentences, ensure_ascii=False).replace("<", "\\u003c")  # nothing may look like markup
     return FRAGMENT.replace("DATA", data)
@@ -185,7 +195,7 @@ FRAGMENT = """<style>
 .attention th { font-weight: normal; padding: 2px 5px; white-space: pre; unicode-bidi: isolate; }
 .attention thead th { writing-mode: vertical-rl; text-align: end; vertical-align: bottom; }
 .attention thead th.upright { text-orientation: upright; }
-.attention tbody th { text-align: end; position: sticky; left: 0; background: Canvas; }
+.attention tbody th { text-align: end; position: sticky; left: 0; background: var(--surface, Canvas); }
 .attention td { min-width: 1.7em; height: 1.7em; border: 1px solid rgba(128, 128, 128, .25); padding: 0; }
 </style>
 <section class="attention">
@@ -202,7 +212,11 @@ FRAGMENT = """<style>
   const pick = name => document.getElementById(name);
   const make = (tag, text) => Object.assign(document.createElement(tag), {textContent: text});
   const label = text => Object.assign(make("th", text), {dir: "auto"});
-  const options = (name, labels) => pick(name).replaceChildren(...labels.map((text, i) => new Option(text, i)));
+  const options = (name, labels, first = 0) => {  // what is picked stays so, where it can
+    const before = pick(name).value;
+    pick(name).replaceChildren(...labels.map((text, i) => new Option(text, i)));
+    pick(name).value = before in labels ? before : first;
+  };
   const draw = () => {
     const {src, tgt, weights} = sentences[pick("sentence").value];
     const heads = weights[pick("layer").value], head = +pick("head").value;
@@ -224,15 +238,18 @@ FRAGMENT = """<style>
     body.append(...rows);
     pick("map").replaceChildren(head_row, body);
   };
+  const fit = () => {
+    const {weights} = sentences[pick("sentence").value];
+    options("layer", weights.map((_, i) => i + 1), Math.max(0, weights.length - 2));
+    options("head", ["mean of all", ...weights[0].map((_, i) => i + 1)]);
+    draw();
+  };
   if (sentences.length) {
     const text = one => one.src.slice(0, -1).join("").replaceAll("·", " ").trim();
-    options("sentence", sentences.map((one, i) => `${i + 1}: ${text(one)}`));
-    const layers = sentences[0].weights.length;
-    options("layer", sentences[0].weights.map((_, i) => i + 1));
-    pick("layer").value = Math.max(0, layers - 2);
-    options("head", ["mean of all", ...sentences[0].weights[0].map((_, i) => i + 1)]);
-    for (const name of ["sentence", "layer", "head"]) pick(name).addEventListener("change", draw);
-    draw();
+    options("sentence", sentences.map(one => `${one.label}: ${text(one)}`));
+    pick("sentence").addEventListener("change", fit);
+    for (const name of ["layer", "head"]) pick(name).addEventListener("change", draw);
+    fit();
   } else {
     pick("map").replaceChildren(make("caption", "No sentence was translated."));
   }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -133,6 +134,14 @@ class Checkpoint:
             )
         return _read_tensors(self.directory / name)
 
+    def parameters(self) -> int:
+        """How many numbers the model has, without reading them."""
+        try:
+            with safe_open(self.directory / WEIGHTS, "pt") as file:
+                return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+        except (SafetensorError, OSError) as error:
+            raise _unreadable(self.directory / WEIGHTS, error) from None
+
     def verify(self) -> None:
         """Raises DamagedError if a file is not what was written."""
         for name, digest in self.state["files"].items():
@@ -213,14 +222,20 @@ def by_score(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
     return sorted(scored, key=lambda c: (-(c.score or 0.0), c.state.get("nll", 0.0))) if scored else checkpoints[::-1]
 
 
+def run_dir(name: str) -> Path:
+    """The one that a config file names; any other name is taken as it is."""
+    path = Path(name)
+    if not path.is_file() or path.suffix not in (".yaml", ".yml"):
+        return path
+    tree = parse_yaml("\n".join(read_lines(path)), str(path))
+    if not isinstance(tree, dict) or not isinstance(tree.get("run_dir"), str):
+        raise CheckpointError(f"{path}: names no run_dir")
+    return Path(tree["run_dir"])
+
+
 def find(model: str) -> Checkpoint:
     """Turns a MODEL argument (a directory: run, checkpoint, export; or a config file) into a verified checkpoint."""
-    path = Path(model)
-    if path.is_file() and path.suffix in (".yaml", ".yml"):
-        tree = parse_yaml("\n".join(read_lines(path)), str(path))
-        if not isinstance(tree, dict) or not isinstance(tree.get("run_dir"), str):
-            raise CheckpointError(f"{path}: names no run_dir")
-        path = Path(tree["run_dir"])
+    path = run_dir(model)
     if not path.is_dir():
         raise CheckpointError(
             f"{model}: {'is a file' if path.is_file() else 'does not exist'}; "
@@ -375,4 +390,8 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise DamagedError(f"{path}: cannot be read as safetensors: {error}") from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> DamagedError:
+    return DamagedError(f"{path}: cannot be read as safetensors: {error}")

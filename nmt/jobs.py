@@ -54,7 +54,7 @@ def ordered_map(
 
     `work` is copied into each process once; a forked one starts at once and shares what `work` holds, but the caller
     must have no threads, which it would inherit half. Few items are not worth a process. What `work` raises is raised
-    here; if a process is killed, NmtError says how to `mend` it. Raises NmtError also for far more processes than cores.
+    here; if a process is killed, NmtError says how to `mend` it. It also refuses far more processes than cores.
     """
     if jobs > MOST * processors():
         raise NmtError(

@@ -122,6 +122,7 @@ LOWER_IS_BETTER = ("nll", "ter")
 
 
 def sentence_chrf(hypothesis: str, references: Sequence[str]) -> float:
+    """chrF of a line by itself: to sort sentences, not to report."""
     return float(CHRF().sentence_score(hypothesis, references).score)
 
 

@@ -30,6 +30,11 @@ class Run:
     def exists(self) -> bool:
         return os.path.isdir(self.prepared) or os.path.isdir(self.checkpoints)
 
+    def translations(self, valid: str | None, step: int, averaged: bool, tgt_lang: str) -> Path:
+        """Where those of a validation are kept; the set has no name where it is the only one."""
+        stem = f"{f'{valid}.' if valid else ''}step-{step:08d}{'.average' if averaged else ''}"
+        return self.valid / f"{stem}.{tgt_lang}"
+
     def check(self) -> None:
         """Raises NmtError if something stands where a training is to write."""
         for file in (self.config, self.metrics, self.log):

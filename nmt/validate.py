@@ -121,9 +121,8 @@ class Validation:
 
     def _keep(self, hypotheses: list[str], name: str, step: int, averaged: int) -> None:
         self.run.valid.mkdir(exist_ok=True)
-        prefix = "" if len(self.sets) == 1 else f"{name}."
-        stem = f"{prefix}step-{step:08d}" + (".average" if averaged else "")
-        with write_file(self.run.valid / f"{stem}.{self.tgt_lang}") as stream:
+        valid = None if len(self.sets) == 1 else name
+        with write_file(self.run.translations(valid, step, bool(averaged), self.tgt_lang)) as stream:
             stream.write("".join(f"{line}\n" for line in hypotheses).encode())
 
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from nmt.cli import config, evaluate, export, prepare, score, train, translate
+from nmt.cli import config, evaluate, export, prepare, report, score, train, translate
 from nmt.cli.options import put
 from nmt.errors import NmtError
 
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command()(prepare.prepare)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
+app.command()(report.report)
 app.command()(translate.translate)
 app.command()(score.score)
 app.command()(export.export)

@@ -163,9 +163,10 @@ def _drops(corpus: dict[str, Any]) -> list[str]:
     return out
 
 
-def _usage_table(usage: dict[str, Any]) -> list[str]:
+def usage_rows(usage: dict[str, Any]) -> list[tuple[str, ...]]:
+    """What the tokenizer makes of the text: a name, then source and target."""
     src, tgt = usage["src"], usage["tgt"]
-    rows = [
+    return [
         ("pieces", *(f"{side['pieces']:,}" for side in (src, tgt))),
         ("a word", *(_per(side["pieces"] - side["lines"], side["words"]) for side in (src, tgt))),
         ("unknown", *(_share(side["unknown"], side["pieces"]) for side in (src, tgt))),
@@ -181,7 +182,11 @@ def _usage_table(usage: dict[str, Any]) -> list[str]:
             *(f"{side['round_trip']['changed'] - side['round_trip']['spaces']:,}" for side in (src, tgt)),
         ),
     ]
-    return ["| | source | target |", "|---|---:|---:|", *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def _usage_table(usage: dict[str, Any]) -> list[str]:
+    rows = (f"| {' | '.join(row)} |" for row in usage_rows(usage))
+    return ["| | source | target |", "|---|---:|---:|", *rows]
 
 
 def _cell(text: str) -> str:

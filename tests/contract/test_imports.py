@@ -51,6 +51,7 @@ OWNERS = {
     "google": {"tokenizer"},  # protobuf, for what a sentencepiece model holds
     "safetensors": {"checkpoint"},
     "ctranslate2": {"engine"},
+    "plotly": {"report"},
 }
 # Rooms and modules that take plain numbers, never a config or a part of one.
 PLAIN = {"model", "loss", "optim", "search", "data.plan", "data.batches"}

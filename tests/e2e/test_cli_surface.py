@@ -18,7 +18,7 @@ from nmt.variants import load
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
-VERBS = ["prepare", "train", "evaluate", "translate", "score", "export", "config"]
+VERBS = ["prepare", "train", "evaluate", "report", "translate", "score", "export", "config"]
 
 # Runs the command and tells which slow packages it has loaded. (typer itself may load pydantic.)
 PROBE = """
@@ -29,7 +29,7 @@ try:
     main()
 except SystemExit as end:
     code = end.code or 0
-slow = ["torch", "sentencepiece", "datasets", "pyarrow", "sacrebleu", "safetensors", "numpy"]
+slow = ["torch", "sentencepiece", "datasets", "pyarrow", "sacrebleu", "safetensors", "numpy", "plotly"]
 print(json.dumps([name for name in slow if name in sys.modules]), file=sys.stderr)
 sys.exit(code)
 """
@@ -80,6 +80,7 @@ def test_help_names_the_options_that_users_type() -> None:
             ),
         ],
         "score": ["--src", "--tgt", "-o", "--json", "--length-penalty"],
+        "report": ["-o", "--attention", "--overwrite"],
         "export": ["--to", "--format", "--quantization", "--half", "--check", "--overwrite"],
     }.items():
         _, out, _ = probe(verb, "--help")
