@@ -248,6 +248,18 @@ def check_writable(path: str | Path, overwrite: bool = True) -> None:
         raise NmtError(f"{path}: cannot be written: permission denied")
 
 
+def check_apart(*paths: str | None) -> None:
+    """Raises NmtError if two of the files that a command reads and writes are one. None and `-` are no files."""
+    seen: set[str] = set()
+    for path in paths:
+        if path is None or path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
+            continue  # /dev/null and the like may be named as often as one likes
+        real = os.path.realpath(path)
+        if real in seen:
+            raise NmtError(f"{path}: is named twice; give everything that is read or written a file of its own")
+        seen.add(real)
+
+
 def sync(stream: IO[bytes]) -> None:
     stream.flush()
     os.fsync(stream.fileno())

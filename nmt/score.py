@@ -90,8 +90,8 @@ class Scorer:
         self, pairs: list[tuple[str, str]], numbers: list[int], warn: Callable[[str], None]
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Ids of both sides. A target that is cut has no end of sentence, like a translation cut at its limit."""
-        src = self.tokenizer.encode_src([src for src, _ in pairs])
-        tgt = self.tokenizer.encode_tgt([tgt for _, tgt in pairs])
+        src = self.tokenizer.encode_src([src.strip() for src, _ in pairs])  # as for translating
+        tgt = self.tokenizer.encode_tgt([tgt.strip() for _, tgt in pairs])
         for i, number in enumerate(numbers):
             for name, side in (("source", src), ("target", tgt)):
                 if len(side[i]) > self.longest:

@@ -167,12 +167,13 @@ class Translator:
         and random numbers go by. With `tgt_prefixes`, one for each line, a translation begins with the words of its
         own, if any. Raises NmtError at once if the beam is narrower.
         """
-        if isinstance(lines, str):
-            raise TypeError("`lines` must be a list of lines, but is one string instead")
-        if nbest > self.beams:
+        if isinstance(lines, str) or isinstance(tgt_prefixes, str):
+            name = "lines" if isinstance(lines, str) else "tgt_prefixes"
+            raise TypeError(f"`{name}` must be a list of lines, but is one string instead")
+        if not 1 <= nbest <= self.beams:
             raise NmtError(
                 f"{nbest} hypotheses of each line were asked for, but the search keeps {self.beams}; "
-                f"use a beam of {nbest} or more"
+                f"ask for 1 or more, and use a beam of as many"
             )
         pairs = ((line, "") for line in lines) if tgt_prefixes is None else side_by_side(lines, tgt_prefixes, first)
         # Whoever works: the batches of a text, which may change bf16, are the same for all numbers of workers.

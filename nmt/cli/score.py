@@ -26,13 +26,15 @@ def score(
     """Score given translations: one line for each pair, the larger the likelier; blank pairs stay blank."""
     import json
 
-    from nmt.files import check_writable, write_file
+    from nmt.files import check_apart, check_writable, write_file
     from nmt.progress import bar
     from nmt.score import Scorer, read_pairs
 
     end_with_the_reader()
     # All that can be wrong is looked at before the model is loaded and before anything is written.
     pairs = read_pairs(src, tgt)
+    for side in (src, tgt):  # which may be one and the same
+        check_apart(side, output)
     if output != "-":
         check_writable(output, overwrite)
     scorer = Scorer(model, device, precision, threads or "auto", length_penalty)

@@ -69,7 +69,7 @@ def translate(
 ) -> None:
     """Translate text line by line: one output line for each input line, in order; blank lines stay blank."""
     from nmt.errors import NmtError
-    from nmt.files import check_readable, check_writable
+    from nmt.files import check_apart, check_readable, check_writable
     from nmt.lines import FORMS, translated
     from nmt.ranks import PATIENCE, everywhere, join, leave, shared_file
     from nmt.rows import read_rows
@@ -82,6 +82,11 @@ def translate(
     if column is not None and (as_json or nbest is not None):
         raise NmtError("--column adds one translation to each row; leave out --json and --nbest")
     # All that can be wrong is looked at before the model is loaded and before anything is written.
+    check_apart(input, tgt_prefix, output, attention)
+    if attention == "-":
+        raise NmtError("--attention needs a file of its own: stdout is for translations")
+    if input == tgt_prefix == "-":
+        raise NmtError("INPUT and --tgt-prefix are both stdin; name a file for one of them")
     for path in filter(None, (input, tgt_prefix)):
         check_readable(path)
     for path in filter(None, (output, attention)):

@@ -154,6 +154,9 @@ def test_a_page_shows_the_first_sentences(command, copy_run: Path, tmp_path: Pat
     [
         (["--attention", "no/such/a"], "no/such/a: its directory no/such does not exist"),
         (["--attention", "there"], "there: exists already"),
+        (["--attention", "./out"], "./out: is named twice"),
+        (["--attention", "-"], "--attention needs a file of its own"),
+        (["--tgt-prefix", "-"], "INPUT and --tgt-prefix are both stdin"),
         (["--attention", "a", "--engine", "ctranslate2"], "--attention need --engine nmt"),
     ],
 )

@@ -292,6 +292,14 @@ def test_words_given_need_a_line_each_and_a_vocabulary(command, copy_run: Path, 
         assert not (tmp_path / "out").exists()
 
 
+def test_wrong_arguments_of_the_library_are_said_at_once(translator: Translator) -> None:
+    for nbest in (0, 99):
+        with pytest.raises(NmtError, match=f"{nbest} hypotheses of each line were asked for"):
+            translator.stream(["a"], nbest=nbest)
+    with pytest.raises(TypeError, match="`tgt_prefixes` must be a list of lines"):
+        translator.stream(["a"], tgt_prefixes="b")
+
+
 # --- what looks wrong ---
 
 

@@ -122,3 +122,18 @@ def test_a_model_that_has_diverged_gives_no_numbers(copy_run: Path):
     scorer.model.decoder_norm.weight.data.fill_(float("nan"))
     with pytest.raises(NotFiniteError, match="line 2: "):
         list(scorer.stream([("", ""), ("a", "a")]))
+
+
+def test_white_space_around_a_line_is_no_part_of_it(scorer: Scorer) -> None:
+    """As in translating, where it comes back around the translation."""
+    plain, spaced = scorer.stream([("a b c", "a b c"), ("\u00a0a b c", "\u3000 a b c\t")])
+    assert plain == spaced
+
+
+def test_nothing_is_written_over_what_is_read(command, copy_run: Path, tmp_path: Path) -> None:
+    source = write(tmp_path / "in", ["a b"])
+    code, _, err = command("score", copy_run / "run", "--src", "in", "--tgt", "in", "-o", source, "--overwrite")
+    assert code == 2 and "is named twice" in err
+    code, _, err = command("translate", copy_run / "run", "in", "-o", "in", "--overwrite")
+    assert code == 2 and "in: is named twice" in err
+    assert source.read_bytes() == b"a b\n"
