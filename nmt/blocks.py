@@ -139,6 +139,8 @@ class Blocks:
     def _begin(self, begun: list[tuple[list[Part], str]]) -> None:
         """Has the translation of each line, that is of the first of its parts, begin with the words beside it."""
         begun = [(parts, words) for parts, words in begun if parts and not blank(words)]
+        if not begun:
+            return
         for (parts, words), ids in zip(begun, self.tokenizer.encode_tgt([words for _, words in begun]), strict=True):
             if UNK in ids:
                 raise DataError(

@@ -173,7 +173,7 @@ class Translator:
         if not 1 <= nbest <= self.beams:
             raise NmtError(
                 f"{nbest} hypotheses of each line were asked for, but the search keeps {self.beams}; "
-                f"ask for 1 or more, and use a beam of as many"
+                f"use a beam of {max(1, nbest)} or more"
             )
         pairs = ((line, "") for line in lines) if tgt_prefixes is None else side_by_side(lines, tgt_prefixes, first)
         # Whoever works: the batches of a text, which may change bf16, are the same for all numbers of workers.

@@ -233,6 +233,7 @@ const axis = () => document.querySelector("#curves .xtitle")?.textContent;
 @needs_browser
 def test_a_browser_draws_the_page(command: Callable[..., Any], run: Path) -> None:
     """Curves over steps and time, sentences from worst to best, layers and heads."""
+    shutil.rmtree(run / "evaluate", ignore_errors=True)  # of other tests
     assert command("evaluate", run, "--threads", "1").code == 0
     [kept] = (run / "evaluate").glob("*.json")
     kept.write_text(kept.read_text().replace('"value": ', '"interval": [12.345, 98.7], "value": '))
