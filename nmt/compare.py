@@ -187,9 +187,9 @@ def _verdict(score: Score, first: Score) -> str:
     shown = f"{score.value:.2f} [{low:.2f}, {high:.2f}]"
     if score.p_value is None:
         return shown
-    if score.value == first.value:  # which the test takes for a significant difference
-        verdict = "equal"
-    elif score.p_value >= SIGNIFICANT:
+    if score.value == first.value:  # a difference of 0 has the smallest p there is, which would say the opposite
+        return f"{shown} equal"
+    if score.p_value >= SIGNIFICANT:
         verdict = "not significant"
     else:
         verdict = "better" if (score.value < first.value) == (score.name in LOWER_IS_BETTER) else "worse"
