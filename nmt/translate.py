@@ -57,7 +57,6 @@ class Translator:
     """
 
     predictor: StepModel[Any]  # the model, or several as one
-    checkpoint: Checkpoint | None = None
     workers = 1
 
     def __init__(
@@ -105,7 +104,6 @@ class Translator:
         return found.load_model().to(self.runtime.device).freeze(self.runtime.dtype)
 
     def _belongs_to(self, found: Checkpoint) -> None:
-        self.checkpoint = found
         self.blocks.tags = [str(corpus.options.get("prefix", "")) for corpus in found.config().data.train]
 
     @classmethod
