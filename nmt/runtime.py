@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import os
 import platform
 import re
 import resource
@@ -217,6 +218,33 @@ def keep_memory() -> None:
         libc = ctypes.CDLL("libc.so.6")
         for parameter, value in ((-4, 0), (-1, 2**31 - 1), (-2, 2**26)):  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
             libc.mallopt(parameter, value)
+
+
+class _Heap(ctypes.Structure):
+    """What glibc's mallinfo2 tells; `fordblks` are the bytes that lie free."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+    ]
+
+
+def trim_memory(most: int = 2**29) -> None:
+    """Gives back what `keep_memory` has kept if it is more than so many bytes, as it is in time where batches differ in
+    size: it lies in pieces of which none is large enough."""
+    with contextlib.suppress(OSError, AttributeError):
+        libc = ctypes.CDLL("libc.so.6")
+        libc.mallinfo2.restype = _Heap
+        if libc.mallinfo2().fordblks > most:
+            libc.malloc_trim(0)
+
+
+def keep_few_kernels() -> None:
+    """Has oneDNN, and torch's layer above it, remember so few of the kernels that they make for each shape as one step
+    of a decoder needs: by default they keep 1,024 each, of which 0.5 GB come together while a long file is translated.
+    For processes that only translate, before their first product; whoever has set the variables knows better."""
+    for variable in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.setdefault(variable, "64")
 
 
 def available_memory(device: torch.device) -> float:

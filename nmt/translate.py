@@ -82,6 +82,7 @@ class Translator:
         config = found.config()
         precision = found.precision(precision)
         settings = replaced(config.search, search or {})
+        runtime.keep_few_kernels()
         where = runtime.choose(device, precision, threads)
         self.workers = _workers(where, threads) if workers == "auto" else int(workers)
         if self.workers > 1 and threads == "auto":
@@ -226,7 +227,10 @@ class Translator:
         def too_much(part: Part) -> str:
             return f"to translate a line of {len(part.ids):,} pieces; use fewer beams, or another device"
 
-        return runtime.in_halves(search, batch, self.runtime.device, too_much) if batch else []
+        found = runtime.in_halves(search, batch, self.runtime.device, too_much) if batch else []
+        if self.runtime.device.type == "cpu":
+            runtime.trim_memory()
+        return found
 
     def search_ids(
         self, src: list[np.ndarray], numbers: Sequence[int] = (), prefixes: Sequence[Sequence[int]] = ()

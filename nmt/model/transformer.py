@@ -153,6 +153,7 @@ class Transformer(nn.Module):
     def step(self, tokens_R: Tensor, state: DecoderState) -> Tensor:
         """Log-probabilities [R, V] in fp32 of the token that follows; extends the state by one position."""
         at, mask_BWP = state.length, state.extend()
+        state.latest = None
         x_R1D = self._embed(self.tgt_embedding, self.tgt_position, tokens_R[:, None], at)
         for layer, cache in zip(self.decoder, state.layers, strict=True):
             x_R1D = layer.step(x_R1D, self.tgt_position, cache, at, mask_BWP, state.mask_BS)

@@ -164,6 +164,7 @@ class _OneByOne(_Limits, ABC):
             self.constrain(scores_BV, history_BT, constraints, sources.prefixes, alive_B)
             tokens_B = self.choose(scores_BV, numbers_B[alive_B.cpu()].tolist(), history_BT.shape[1])
             log_probs_BT = torch.cat([log_probs_BT, scores_BV.gather(1, tokens_B[:, None])], dim=1)
+            del scores_BV  # as large as all else, and of no use while the next ones are made
             history_BT = torch.cat([history_BT, tokens_B[:, None]], dim=1)
             done_B = (tokens_B == EOS) | (history_BT.shape[1] >= limits_B)
             new = (done_B & ~over_B).nonzero()[:, 0]
