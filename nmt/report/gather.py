@@ -198,10 +198,11 @@ class Gathered:
         states = [(c.step, c.state["train"]) for c in self.checkpoints if not c.averaged]
         told += [(step, state.get("epochs"), state.get("seconds")) for step, state in states]
         if told:
-            _, epochs, seconds = max(told, key=lambda one: one[0])
-            if number(epochs) is not None:
+            _, *last = max(told, key=lambda one: one[0])
+            epochs, seconds = map(number, last)
+            if epochs is not None:
                 yield f"{epochs:.1f} epochs"
-            if number(seconds) is not None:
+            if seconds is not None:
                 yield _duration(seconds)
 
     # --- scores ---
