@@ -215,10 +215,12 @@
 
   // What the lines are; several runs can be shown and hidden.
   const legend = (hidden, sets, draw) => {
-    const drawn = sets.length > 1 ? sets.map((name, i) => `${NAMES[i % NAMES.length]} ${name}`).join(", ") : "with dots";
+    const drawn = sets.length > 1 ? `: ${sets.map((name, i) => `${NAMES[i % NAMES.length]} ${name}`).join(", ")}` : "";
+    const trained = runs.some(run => run.curves.train.step.length);
     const mean = runs.some(run => run.curves.valid.some(set => set.averaged.some(Boolean)));
-    const lines = inAnyScript("span", [runs.some(run => run.curves.train.step.length) ? "Thin lines: training." : "",
-      sets.length ? `Validation: ${drawn}.` : "", mean ? "Diamonds: average of the last snapshots." : ""].join(" "), "small muted");
+    const lines = inAnyScript("span", [trained ? "Thin lines: training." : "", sets.length ? `Dots: validation${drawn}.` : "",
+      mean ? "Diamonds: average of the last snapshots." : "",
+      trained && sets.length ? "Axes of losses fit what follows the first validation." : ""].join(" "), "small muted");
     if (!several) return lines;
     const buttons = runs.map((run, index) => {
       const toggle = () => {
@@ -250,8 +252,8 @@
     if (!rows.length) return section("scores").remove();
     const intervals = rows.some(row => row.interval);
     const columns = [
-      ...(several ? [["Run", ""]] : []), ["Set", ""], ["Model", "short"], ["Metric", ""], ["Score", "number"],
-      ...(intervals ? [["95% interval", "number"]] : []), ["Signature and search", "code"],
+      ...(several ? [["Run", "short"]] : []), ["Set", ""], ["Metric", ""], ["Score", "number"],
+      ...(intervals ? [["95% interval", "number"]] : []), ["Model", "short"], ["Signature and search", "code"],
     ];
     let before = "";
     const cells = rows.map(row => {
@@ -261,8 +263,8 @@
       const lines = row.lines ? `${row.test}, ${count(row.lines)} lines` : row.test;
       const who = first ? make("span", {}, dot(row.index), row.run.name) : "";
       return [
-        ...(several ? [who] : []), first ? lines : "", first ? row.model : "", TITLES[row.metric] ?? row.metric, fixed(row.value),
-        ...(intervals ? [row.interval ? row.interval.map(bound => fixed(bound)).join(" – ") : "–"] : []), signature,
+        ...(several ? [who] : []), first ? lines : "", TITLES[row.metric] ?? row.metric, fixed(row.value),
+        ...(intervals ? [row.interval ? row.interval.map(bound => fixed(bound)).join(" – ") : "–"] : []), first ? row.model : "", signature,
       ];
     });
     section("scores").append(card(table(columns, cells)));
@@ -284,7 +286,7 @@
       const shown = card(text("h3", "How many sentences have which chrF"), histogram);
       place.append(make("div", {className: "pair"}, make("div", {}, about, choose), shown), list);
       const width = 100 / set.histogram.length;
-      bars(histogram, [{name: "sentences", x: set.histogram.map((_, i) => (i + .5) * width), y: set.histogram, index: 0}], "chrF", {range: [0, 100]});
+      bars(histogram, [{name: "sentences", x: set.histogram.map((_, i) => (i + .5) * width), y: set.histogram, index: 0}], "chrF", {range: [0, 100], dtick: 20});
     });
   };
 

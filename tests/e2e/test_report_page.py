@@ -273,6 +273,11 @@ def test_a_browser_draws_the_page(command: Callable[..., Any], run: Path) -> Non
         + """
         addEventListener("load", () => setTimeout(() => {
           tell("before", axis());
+          const charts = [...document.querySelectorAll("#curves .card")];
+          const layouts = charts.map(card => card.querySelector(".plot").layout);
+          tell("ranges", new Set(layouts.map(layout => layout.xaxis.range.join())).size);
+          const loss = charts.findIndex(card => card.querySelector("h3").textContent === "Loss");
+          tell("late", layouts[loss].yaxis.range[1] < Math.max(...charts[loss].querySelector(".plot").data[0].y));
           press("Time");
           press("Best");
           const map = document.getElementById("map").outerHTML;
@@ -288,11 +293,12 @@ def test_a_browser_draws_the_page(command: Callable[..., Any], run: Path) -> Non
         }, 3000));
         """,
     )
-    for said in ("before=steps", "after=minutes", "bars=true", "map=true", "wide=false"):
+    for said in ("before=steps", "ranges=1", "late=true", "after=minutes", "bars=true", "map=true", "wide=false"):
         assert f"<output>{said}</output>" in seen
     assert int(re.findall("<output>curves=(.*?)</output>", seen)[0]) >= 10
     assert 'aria-pressed="true">Best<' in seen and 'aria-pressed="false">Worst<' in seen
     assert "95% interval" in seen and seen.count("12.35 – 98.70") + seen.count("12.34 – 98.70") == 2
+    assert "Thin lines: training. Dots: validation. Diamonds: average of the last snapshots." in seen
     assert "complete at step 600" in seen and "nrefs:1|case:mixed" in seen and "Gradient norm" in seen
 
 
