@@ -215,7 +215,7 @@
 
   // What the lines are; several runs can be shown and hidden.
   const legend = (hidden, sets, draw) => {
-    const drawn = sets.length > 1 ? `: ${sets.map((name, i) => `${NAMES[i % NAMES.length]} ${name}`).join(", ")}` : "";
+    const drawn = sets.length > 1 ? ` (${sets.map((name, i) => `${NAMES[i % NAMES.length]} ${name}`).join(", ")})` : "";
     const trained = runs.some(run => run.curves.train.step.length);
     const mean = runs.some(run => run.curves.valid.some(set => set.averaged.some(Boolean)));
     const lines = inAnyScript("span", [trained ? "Thin lines: training." : "", sets.length ? `Dots: validation${drawn}.` : "",
