@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import IO
 
 import numpy as np
@@ -17,7 +18,6 @@ import torch
 from nmt.blocks import Pass, Translation
 from nmt.data.batches import collate
 from nmt.model.transformer import Transformer, watch
-from nmt.progress import say
 from nmt.tokenizer import EOS, Tokenizer
 
 SHOWN = 100  # sentences on a page
@@ -71,11 +71,16 @@ def _named(pieces: list[str], ids: np.ndarray) -> list[str]:
 # --- word alignments ---
 
 
+def aligning(layers: int) -> int:
+    """The layer that tells best which words belong together: the last but one (Garg et al. 2019), of two the last."""
+    return max(min(1, layers - 1), layers - 2)
+
+
 def alignment(parts: Sequence[Look]) -> str:
     """In Pharaoh form, `0-0 1-2`: for each target word the source word that it looked at most.
 
-    Words are what stands between spaces, and are counted over all parts of a line. The weights are those of the last
-    layer but one, which align best (Garg et al. 2019), the mean over its heads, added up over the pieces of a word.
+    Words are what stands between spaces, and are counted over all parts of a line. The weights are those of the
+    layer that aligns best, the mean over its heads, added up over the pieces of a word.
     """
     pairs, src_words, tgt_words = [], 0, 0
     for part in parts:
@@ -83,7 +88,7 @@ def alignment(parts: Sequence[Look]) -> str:
         src_words -= part.glued  # the word goes on
         tgt_words -= part.glued
         if of_src and of_tgt:
-            mean_TS = part.weights_LHTS[max(0, len(part.weights_LHTS) - 2)].mean(0)
+            mean_TS = part.weights_LHTS[aligning(len(part.weights_LHTS))].mean(0)
             by_word = np.zeros((of_tgt[-1] + 1, of_src[-1] + 1))
             np.add.at(by_word, np.ix_(of_tgt, of_src), mean_TS[: len(of_tgt), part.repeated :][:, : len(of_src)])
             pairs += [f"{src_words + source}-{tgt_words + word}" for word, source in enumerate(by_word.argmax(1))]
@@ -129,8 +134,15 @@ class Attention:
         self._look()
         if self.as_page:
             self.stream.write(page(self.shown).encode())
-            if self.seen > SHOWN:
-                say(f"the page of attention shows the first {SHOWN} of {self.seen:,} sentences")
+
+    @property
+    def held(self) -> str:
+        """What the stream holds, for people."""
+        sentences = f"{self.seen:,} sentence{'s' if self.seen != 1 else ''}"
+        if not self.as_page:
+            return f"word alignments of {sentences}"
+        first = f"the first {SHOWN} of " if self.seen > SHOWN else ""
+        return f"attention of {first}{sentences}; open it in a browser"
 
     def _look(self) -> None:
         found = iter(looks(self.model, self.tokenizer, (one for t in self.waiting for one in t.passes)))
@@ -147,9 +159,14 @@ class Attention:
 # --- heat maps ---
 
 
+def style() -> str:
+    """The style of every page that is written."""
+    return (files("nmt") / "page.css").read_text(encoding="utf-8")
+
+
 def page(shown: Sequence[Look]) -> str:
     """A self-contained page of HTML: a heat map for each sentence, with sentence, layer and head to pick."""
-    return PAGE.replace("MAPS", fragment(shown))
+    return PAGE.replace("STYLE", style()).replace("MAPS", fragment(shown))
 
 
 def fragment(shown: Sequence[Look], labels: Sequence[str] = ()) -> str:
@@ -162,6 +179,7 @@ def fragment(shown: Sequence[Look], labels: Sequence[str] = ()) -> str:
             "label": label,
             "src": [_label(piece) for piece in look.src],
             "tgt": [_label(piece) for piece in look.tgt],
+            "layer": aligning(len(look.weights_LHTS)),
             "weights": np.rint(look.weights_LHTS * 100).astype(int).tolist(),
         }
         for label, look in zip(labels or map(str, range(1, len(shown) + 1)), shown, strict=True)
@@ -176,18 +194,21 @@ def _label(piece: str) -> str:
 
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Attention to the source</title>
-<style>
-:root { color-scheme: light dark; }
-body { font: 15px system-ui, sans-serif; margin: 1.5rem auto; max-width: 72rem; padding: 0 1rem; }
-</style></head><body>
-<h1>Attention to the source</h1>
+<title>Where translations looked</title>
+<link rel="icon" href="data:,">
+<style>STYLE</style></head><body>
+<header><p class="kicker">nmt translate --attention</p><h1>Where translations looked</h1></header>
 MAPS
 </body></html>
 """
 FRAGMENT = """<style>
-.attention { --heat: 37, 99, 235; }
+.attention { --heat: 37, 99, 235; margin-top: 1rem; }
 @media (prefers-color-scheme: dark) { .attention { --heat: 96, 165, 250; } }
+.attention .scale { display: inline-flex; align-items: center; gap: .5rem; }
+.attention .scale i {
+  width: 8rem; height: .8rem; border: 1px solid var(--line);
+  background: linear-gradient(to right, rgba(var(--heat), 0), rgb(var(--heat)));
+}
 .attention nav { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; margin-bottom: 1rem; }
 .attention select { font: inherit; max-width: min(32rem, 85vw); }
 .attention .map { overflow-x: auto; padding-bottom: .5rem; }
@@ -195,15 +216,17 @@ FRAGMENT = """<style>
 .attention th { font-weight: normal; padding: 2px 5px; white-space: pre; unicode-bidi: isolate; }
 .attention thead th { writing-mode: vertical-rl; text-align: end; vertical-align: bottom; }
 .attention thead th.upright { text-orientation: upright; }
-.attention tbody th { text-align: end; position: sticky; left: 0; background: var(--surface, Canvas); }
+.attention tbody th { text-align: end; position: sticky; left: 0; background: var(--surface); }
 .attention td { min-width: 1.7em; height: 1.7em; border: 1px solid rgba(128, 128, 128, .25); padding: 0; }
 </style>
-<section class="attention">
-<p>A row is a piece of the translation, a column a piece of the source; the darker, the more that row looked there.</p>
+<section class="attention card">
+<p>A row is a piece of the translation, a column a piece of the source, and a cell how much of its attention the row
+gave to the column when it was written. <span id="why"></span></p>
 <nav>
 <label>Sentence <select id="sentence"></select></label>
 <label>Layer <select id="layer"></select></label>
 <label>Head <select id="head"></select></label>
+<span class="scale small muted">0% <i></i> 100%</span>
 </nav>
 <div class="map"><table id="map"></table></div>
 <script>
@@ -239,9 +262,12 @@ FRAGMENT = """<style>
     pick("map").replaceChildren(head_row, body);
   };
   const fit = () => {
-    const {weights} = sentences[pick("sentence").value];
-    options("layer", weights.map((_, i) => i + 1), Math.max(0, weights.length - 2));
+    const {weights, layer} = sentences[pick("sentence").value], layers = weights.length;
+    options("layer", weights.map((_, i) => `${i + 1} of ${layers}`), layer);
     options("head", ["mean of all", ...weights[0].map((_, i) => i + 1)]);
+    const which = layers > 2 ? "the last but one" : "the last of two";
+    const why = `Shown first is layer ${layer + 1}, ${which}: as a rule it tells best which words belong together.`;
+    pick("why").textContent = layers > 1 ? why : "";
     draw();
   };
   if (sentences.length) {

@@ -39,14 +39,24 @@ class Numbers(NamedTuple):
     lines: list[int]
 
 
-class Pair(NamedTuple):
-    """What the first system and another one make of a line, and the chrF of each by itself."""
+class Line(NamedTuple):
+    """What one system, or the first and another one, make of a line, and the chrF of each by itself."""
 
     line: int
     source: str | None
     references: list[str]
-    translations: tuple[str, str]
-    chrf: tuple[float, float]
+    translations: tuple[str, ...]
+    chrf: tuple[float, ...]
+
+    def text(self, *systems: str) -> str:
+        """For people, with the letters of two systems; for a single one without."""
+        named = [f"{chrf:.1f}{f' of {name}' if name else ''}" for chrf, name in zip(self.chrf, systems, strict=True)]
+        rows = [("source", self.source)] if self.source is not None else []
+        rows += [("reference", reference) for reference in self.references]
+        rows += [(name or "output", text) for name, text in zip(systems, self.translations, strict=True)]
+        return "\n".join(
+            [f"line {self.line}: chrf {', '.join(named)}", *(f"  {name:9}  {text}" for name, text in rows)]
+        )
 
 
 @dataclass
@@ -58,7 +68,7 @@ class Comparison:
     lengths: list[Band]
     frequencies: list[Band]
     numbers: list[Numbers]
-    pairs: list[list[Pair]]  # of each system, those that differ most from the first's
+    lines: list[list[Line]]  # of each system, those that differ most from the first's
 
     @property
     def metric(self) -> str:
@@ -76,22 +86,27 @@ class Comparison:
             "source_length": bands(self.lengths, "words", "lines", self.metric),
             "word_frequency": bands(self.frequencies, "times", "words", "f1"),
             "numbers": self.numbers[number]._asdict(),
-            "most_different": [pair._asdict() for pair in self.pairs[number]],
+            "most_different": [line._asdict() for line in self.lines[number]],
         }
 
     def text(self) -> str:
-        """For people; a system is a letter, the first one A."""
+        """For people, without what is the same for all; a system is a letter, the first one A."""
         found = [f"compared with A: 95% intervals and p by paired bootstrap\n{_table(self._significance())}"]
-        if self.lengths:
-            found.append(f"{self.metric} by words of the source\n{_table(_bands('words', 'lines', self.lengths))}")
-        if self.frequencies:
-            table = _table(_bands("times", "words", self.frequencies))
+        if lengths := list(_bands(self.lengths)):
+            found.append(f"{self.metric} by words of the source\n{_table([self._head('words', 'lines'), *lengths])}")
+        if frequencies := list(_bands(self.frequencies)):
+            table = _table([self._head("times", "words"), *frequencies])
             found.append(f"F1 of words, by how often they are in the training data of A\n{table}")
-        if any(of_one.expected or of_one.wrong for of_one in self.numbers):
-            found.append(f"numbers in digits\n{_table(self._numbers())}")
-        for number, pairs in enumerate(self.pairs):
-            found += [_side_by_side(pair, letter(number)) for pair in pairs]
+        if any(one != self.numbers[0] for one in self.numbers):
+            found.append(f"numbers in digits, and lines where other systems have them right\n{_table(self._numbers())}")
+        for number, lines in enumerate(self.lines):
+            if lines:
+                found.append(f"where {letter(number)} differs most from A, by chrf of single lines")
+                found += [line.text("A", letter(number)) for line in lines]
         return "\n\n".join(found)
+
+    def _head(self, kind: str, count: str) -> list[str]:
+        return [kind, count, *map(letter, range(len(self.scores)))]
 
     def _significance(self) -> Iterator[list[str]]:
         yield ["", *(score.name for score in self.scores[0])]
@@ -100,8 +115,10 @@ class Comparison:
 
     def _numbers(self) -> Iterator[list[str]]:
         yield ["", "expected", "missing", "wrong", "lines"]
+        of_all = set.intersection(*(set(one.lines) for one in self.numbers))
         for number, (*counts, lines) in enumerate(self.numbers):
-            named = ", ".join(map(str, lines[:NAMED])) + (", …" if len(lines) > NAMED else "")
+            own = [line for line in lines if line not in of_all]
+            named = ", ".join(map(str, own[:NAMED])) + (", …" if len(own) > NAMED else "")
             yield [letter(number), *(f"{count:,}" for count in counts), named]
 
 
@@ -168,15 +185,22 @@ def check_numbers(sources: list[str], references: list[list[str]], system: list[
 
 def most_different(
     sources: list[str], references: list[list[str]], first: list[str], other: list[str], show: int
-) -> list[Pair]:
+) -> list[Line]:
     """The lines whose chrF, each by itself, differs most."""
-    pairs = []
-    for i, texts in enumerate(zip(first, other, strict=True)):
-        if texts[0] != texts[1]:
-            refs = [side[i] for side in references]
-            chrf = sentence_chrf(texts[0], refs), sentence_chrf(texts[1], refs)
-            pairs.append(Pair(i + 1, sources[i] if sources else None, refs, texts, chrf))
-    return sorted(pairs, key=lambda pair: (-abs(pair.chrf[0] - pair.chrf[1]), pair.line))[:show]
+    lines = (line for line in _lines(sources, references, first, other) if len(set(line.translations)) > 1)
+    return sorted(lines, key=lambda line: (-abs(line.chrf[0] - line.chrf[1]), line.line))[:show]
+
+
+def worst(sources: list[str], references: list[list[str]], system: list[str], show: int) -> list[Line]:
+    """The lines of the least chrF, each by itself."""
+    return sorted(_lines(sources, references, system), key=lambda line: (line.chrf, line.line))[:show]
+
+
+def _lines(sources: list[str], references: list[list[str]], *systems: list[str]) -> Iterator[Line]:
+    for i, texts in enumerate(zip(*systems, strict=True)):
+        refs = [side[i] for side in references]
+        chrf = tuple(sentence_chrf(text, refs) for text in texts)
+        yield Line(i + 1, sources[i] if sources else None, refs, texts, chrf)
 
 
 # --- for people ---
@@ -196,21 +220,14 @@ def _verdict(score: Score, first: Score) -> str:
     return f"{shown} p = {score.p_value:.4f} {verdict}"
 
 
-def _bands(kind: str, count: str, bands: list[Band]) -> Iterator[list[str]]:
-    yield [kind, count, *map(letter, range(len(bands[0].figures)))]
+def _bands(bands: list[Band]) -> Iterator[list[str]]:
+    """Of those that are not the same for all."""
     for band in bands:
-        yield [band.kind, f"{band.size:,}", *(f"{figure:.2f}" for figure in band.figures)]
+        figures = [f"{figure:.2f}" for figure in band.figures]
+        if len(set(figures)) > 1:
+            yield [band.kind, f"{band.size:,}", *figures]
 
 
 def _table(rows: Iterable[list[str]]) -> str:
     columns = [[cell.ljust(max(map(len, column))) for cell in column] for column in zip(*rows, strict=True)]
     return "\n".join(f"  {'  '.join(row)}".rstrip() for row in zip(*columns, strict=True))
-
-
-def _side_by_side(pair: Pair, other: str) -> str:
-    (one, two), rows = pair.chrf, [("reference", reference) for reference in pair.references]
-    if pair.source is not None:
-        rows.insert(0, ("source", pair.source))
-    rows += [("A", pair.translations[0]), (other, pair.translations[1])]
-    head = f"line {pair.line}: chrf {one:.1f} of A, {two:.1f} of {other}"
-    return "\n".join([head, *(f"  {name:9}  {text}" for name, text in rows)])

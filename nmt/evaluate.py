@@ -14,9 +14,18 @@ from typing import Any
 from nmt import __version__, checkpoint
 from nmt.checkpoint import Checkpoint
 from nmt.choice import Choice, build
-from nmt.compare import Comparison, by_source_length, by_word_frequency, check_numbers, letter, most_different
+from nmt.compare import (
+    Comparison,
+    Line,
+    by_source_length,
+    by_word_frequency,
+    check_numbers,
+    letter,
+    most_different,
+    worst,
+)
 from nmt.config import DEFAULT_METRICS, Config
-from nmt.data.languages import words
+from nmt.data.languages import base_language, words
 from nmt.data.prepare import open_prepared, read_set
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.files import read_lines, write_file
@@ -29,6 +38,7 @@ from nmt.translate import Translator, replaced
 
 VALID = "valid"
 RATIO = "length_ratio"
+SHOWN = 5  # lines on which two systems differ most
 Choices = Mapping[str, dict[str, Any]]  # of metrics, each with its options
 
 
@@ -83,21 +93,23 @@ class Result:
 
 @dataclass
 class Evaluation:
-    """All systems on one set."""
+    """All systems on one set: several with their comparison, one with its worst lines where these are wanted."""
 
     results: list[Result]
     comparison: Comparison | None = None
+    worst: list[Line] = field(default_factory=list)
 
     def trees(self) -> list[dict[str, Any]]:
         if self.comparison is None:
-            return [result.tree() for result in self.results]
+            lines = {"worst": [line._asdict() for line in self.worst]} if self.worst else {}
+            return [{**result.tree(), **lines} for result in self.results]
         return [
             {**result.tree(), "comparison": self.comparison.tree(number)} for number, result in enumerate(self.results)
         ]
 
     def text(self) -> str:
         if self.comparison is None:
-            return "\n".join(result.text() for result in self.results)
+            return "\n\n".join([*(one.text() for one in self.results), *(line.text("") for line in self.worst)])
         named = [f"{letter(number)}: {result.text()}" for number, result in enumerate(self.results)]
         return "\n".join([*named, "", self.comparison.text(), ""])
 
@@ -178,7 +190,7 @@ class Request:
     tokenize: str | None = None
     lowercase: bool = False
     confidence: bool = False  # intervals for a single system too
-    show: int = 5  # sentences of each system that differ most from the first's
+    show: int | None = None  # lines of each system that differ most from the first's, or that are a single one's worst
     search: dict[str, Any] = field(default_factory=dict)
     device: str = "auto"
     precision: str = "auto"
@@ -194,6 +206,7 @@ def run(request: Request) -> list[Evaluation]:
     found = [checkpoint.find(model) for model in request.models]
     config = found[0].config() if found else None
     tests = _sets(request, found)
+    _check_languages(request, found, tests)
     choices = _choices(request, config)
     metrics = [[build(METRICS, Choice(*choice), test.tgt_lang) for choice in choices.items()] for test in tests]
     from_files = [[read_hypotheses(path, test) for path in request.hyps] for test in tests]
@@ -234,6 +247,15 @@ def _check(request: Request) -> None:
         raise ConfigError("--src needs its reference: --ref FILE")
     if request.models and request.refs and not request.src:
         raise ConfigError("--ref needs its source, since a MODEL is to translate it: --src FILE")
+
+
+def _check_languages(request: Request, found: list[Checkpoint], tests: list[TestSet]) -> None:
+    for model, chosen in zip(request.models, found, strict=True):
+        language = chosen.config().tgt_lang
+        others = [test for test in tests if base_language(test.tgt_lang) != base_language(language)]
+        if others:
+            named = ", ".join(f"{test.name} ({test.tgt_lang})" for test in others)
+            say(f"warning: {model} translates into {language}, which is not the language of the references: {named}")
 
 
 def _sets(request: Request, found: list[Checkpoint]) -> list[TestSet]:
@@ -281,10 +303,13 @@ def _evaluation(
     for result, *scores in zip(results, *by_metric, strict=True):
         result.scores, result.output = scores, _output(result.hypotheses, test, scores)
     if len(systems) == 1:
-        return Evaluation(results)
+        return Evaluation(
+            results, worst=worst(test.sources, test.references, systems[0], request.show) if request.show else []
+        )
     for result in results[1:]:
         result.against = results[0].system
     sources, references = test.sources, test.references
+    show = SHOWN if request.show is None else request.show
     return Evaluation(
         results,
         Comparison(
@@ -293,7 +318,7 @@ def _evaluation(
             by_source_length(sources, references, systems, metrics[0]) if sources else [],
             by_word_frequency(references[0], systems, seen) if seen is not None else [],
             [check_numbers(sources, references, system) for system in systems],
-            [most_different(sources, references, systems[0], system, request.show) for system in systems],
+            [most_different(sources, references, systems[0], system, show) for system in systems],
         ),
     )
 

@@ -28,7 +28,10 @@ def evaluate(
     confidence: Annotated[
         bool, typer.Option("--confidence", help="95% intervals; always where systems differ.")
     ] = False,
-    show: Annotated[int, typer.Option(min=0, help="So many of the sentences on which systems differ most.")] = 5,
+    show: Annotated[
+        int | None,
+        typer.Option(min=0, help="Show so many lines: where systems differ most (5), or a single one's worst."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     overrides: SearchOverrides = None,
     device: Device = "auto",

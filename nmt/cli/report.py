@@ -15,7 +15,7 @@ def report(
     attention: Annotated[int, typer.Option(min=0, help="Sentences of each run with attention maps.")] = 6,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")] = False,
 ) -> None:
-    """Show runs as one page of HTML that needs no network: curves, data, settings, scores, translations, attention."""
+    """Show runs as one page of HTML that needs no network (5 MB): curves, data, scores, translations, attention."""
     from nmt.files import check_writable, write_file
     from nmt.progress import say
     from nmt.report.page import open_runs, page

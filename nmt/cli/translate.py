@@ -156,12 +156,14 @@ def _attention(
         return
     from nmt.attention_maps import BATCH, Attention
     from nmt.files import write_file
+    from nmt.progress import say
 
     with write_file(path, overwrite) as stream:
         ahead = 1 if live else BATCH
         attention = Attention(translator.model, translator.tokenizer, stream, path.endswith(".html"), ahead)
         yield attention.add
         attention.close()
+    say(f"{path}: {attention.held}")
 
 
 def _search(beam: int | None, greedy: bool, sample: bool) -> dict[str, Any]:

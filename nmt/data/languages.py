@@ -136,10 +136,10 @@ def scripts(language: str) -> frozenset[str]:
     for subtag in re.split("[-_]", language.lower())[1:]:
         if len(subtag) == 4 and subtag in _BY_CODE:
             return _BY_CODE[subtag]
-    return _BY_CODE.get(_name(language), frozenset())
+    return _BY_CODE.get(base_language(language), frozenset())
 
 
-def _name(language: str) -> str:
+def base_language(language: str) -> str:
     """The language itself, without region and script, of two letters where it has such a code."""
     name = re.split("[-_]", language.lower())[0]
     return _TWO_LETTERS.get(name, name)
@@ -183,7 +183,7 @@ def script_share(text: str, expected: frozenset[str]) -> float:
 
 def words_of(language: str) -> frozenset[str]:
     """Some of the most frequent words of a language; none if there is no table for it."""
-    name = _name(language)
+    name = base_language(language)
     return frozenset(_WORDS.get(_SAME_WORDS.get(name, name), "").split())
 
 
@@ -251,7 +251,7 @@ class Sides:
     """
 
     def __init__(self, src_language: str, tgt_language: str) -> None:
-        self.same_language = _name(src_language) == _name(tgt_language)
+        self.same_language = base_language(src_language) == base_language(tgt_language)
         self.scripts = Evidence(_apart(scripts(src_language), scripts(tgt_language)))
         self.words = Evidence(_apart(words_of(src_language), words_of(tgt_language)))
         self.pairs = self.same = 0

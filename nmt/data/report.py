@@ -168,11 +168,11 @@ def usage_rows(usage: dict[str, Any]) -> list[tuple[str, ...]]:
     src, tgt = usage["src"], usage["tgt"]
     return [
         ("pieces", *(f"{side['pieces']:,}" for side in (src, tgt))),
-        ("a word", *(_per(side["pieces"] - side["lines"], side["words"]) for side in (src, tgt))),
-        ("unknown", *(_share(side["unknown"], side["pieces"]) for side in (src, tgt))),
-        ("bytes", *(_share(side["bytes"], side["pieces"]) for side in (src, tgt))),
+        ("pieces a word", *(_per(side["pieces"] - side["lines"], side["words"]) for side in (src, tgt))),
+        ("unknown pieces", *(_share(side["unknown"], side["pieces"]) for side in (src, tgt))),
+        ("byte pieces", *(_share(side["bytes"], side["pieces"]) for side in (src, tgt))),
         *(
-            (f"a line, {key}", *(f"{side['lengths'][key]:,}" for side in (src, tgt)))
+            (f"pieces a line, {key}", *(f"{side['lengths'][key]:,}" for side in (src, tgt)))
             for key in ("mean", "p1", "p10", "p50", "p90", "p99", "max")
         ),
         ("lines tried there and back", *(f"{side['round_trip']['lines']:,}" for side in (src, tgt))),

@@ -27,7 +27,11 @@ def tree(prepared: Prepared) -> dict[str, Any]:
             {key: corpus[key] for key in ("label", "read", "kept", "length_correlation", "number_agreement")}
             for corpus in manifest["corpora"]
         ],
-        "sets": [[f"{name} ({kind})", count] for kind in ("valid", "test") for name, count in manifest[kind].items()],
+        "sets": [
+            [name if name == kind else f"{name} ({kind})", count]
+            for kind in ("valid", "test")
+            for name, count in manifest[kind].items()
+        ],
         "drops": list(_drops(manifest)),
         "faults": [*manifest["odd_sentences"], *manifest["markup"], *manifest["unused"]],
         "vocabulary": joint if vocabulary["joint"] else f"{vocabulary['src']:,} source, {vocabulary['tgt']:,} target",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from nmt.checkpoint import Checkpoint, directories, open_checkpoint
@@ -22,6 +23,8 @@ from nmt.report.curves import Row, number
 from nmt.report.sentences import Sentence
 from nmt.run import Record, Run
 from nmt.strict_yaml import dump, parse_yaml
+
+Fact = tuple[str, str, str]  # what, how much, and a remark
 
 
 @dataclass
@@ -128,7 +131,7 @@ class Gathered:
             "name": self.name,
             "languages": f"{config.src_lang} → {config.tgt_lang}" if config else "",
             "status": self._status(),
-            "facts": list(self._facts()),
+            "facts": [list(self._validation()), list(self._tests()), *self._training()],
             "curves": curves.curves(self.train, self.valid),
             "scores": [*self._validated(), *self._evaluated()],
             "sentences": [{"set": name, **sentences.tree(found)} for name, found in self.sentences.items()],
@@ -155,33 +158,52 @@ class Gathered:
         written = datetime.fromtimestamp(self.run.metrics.stat().st_mtime)
         return f"not complete: step {step:,}, last numbers from {written:%Y-%m-%d %H:%M}"
 
-    def _facts(self) -> Iterator[tuple[str, str, str]]:
-        """What, how much, and a remark."""
+    def _validation(self) -> Iterator[Fact]:
         for name, row in self.best.items():
             for key, value in curves.scores(row).items():
                 if value is not None and key != "nll":
                     yield f"{_title(key)}, {name}", f"{value:.2f}", f"best, {_model(row)}"
-        for row in self._evaluated()[:2]:
-            yield f"{_title(row['metric'])}, {row['test']}", f"{row['value']:.2f}", row["model"]
-        if self.train:
-            last = self.train[-1]
-            epochs, seconds = number(last.get("epoch")), number(last.get("seconds"))
-            remark = f"{epochs:.1f} epochs" if epochs is not None else ""
-            yield "Steps", f"{self.last_step:,}", f"{remark}, {_duration(seconds)}" if seconds is not None else remark
-            speeds = sorted(filter(None, (number(row.get("target_tokens_per_second")) for row in self.train)))
-            if speeds:
-                yield "Speed", f"{speeds[len(speeds) // 2]:,.0f}", "target tokens a second, the median"
-            skipped = sum(number(row.get("skipped")) or 0 for row in self.train)
-            if skipped:
-                yield "Skipped updates", f"{skipped:,.0f}", "their gradients were not finite"
-        if self.prepared is not None:
-            pairs = self.prepared.manifest["pairs"]
-            yield "Pairs", f"{pairs:,}", f"to train on; vocabulary {self.prepared.manifest['vocabulary']['tgt']:,}"
+
+    def _tests(self) -> Iterator[Fact]:
+        """Of the newest model that was evaluated: on the sets of the config, or on one set where it names none."""
+        scores = self._evaluated()
+        sets = {score["test"] for score in scores}
+        chosen = (sets & set(self.config.data.test) if self.config else None) or {score["test"] for score in scores[:1]}
+        first: dict[tuple[str, str], dict[str, Any]] = {}
+        for score in scores:
+            if score["test"] in chosen and score["model"] == scores[0]["model"]:
+                first.setdefault((score["test"], score["metric"]), score)
+        for score in first.values():
+            yield f"{_title(score['metric'])}, {score['test']}", f"{score['value']:.2f}", score["model"]
+
+    def _training(self) -> Iterator[list[Fact]]:
+        """One by one, each if it is known: where several runs are shown, all have the same order."""
+        yield [("Steps", f"{self.last_step:,}", ", ".join(self._spent()))] if self.rows else []
+        speeds = [speed for row in self.train if (speed := number(row.get("target_tokens_per_second")))]
+        yield [("Target tokens a second", f"{median(speeds):,.0f}", "the median of the training")] if speeds else []
+        skipped = sum(number(row.get("skipped")) or 0 for row in self.train)
+        yield [("Skipped updates", f"{skipped:,.0f}", "their gradients were not finite")] if skipped else []
+        manifest = self.prepared.manifest if self.prepared else None
+        remark = f"to train on; vocabulary {manifest['vocabulary']['tgt']:,}" if manifest else ""
+        yield [("Pairs", f"{manifest['pairs']:,}", remark)] if manifest else []
         for found in self.checkpoints[-1:]:
             with contextlib.suppress(NmtError, OSError):  # it may just have gone away
                 model = found.config().model
                 remark = f"{model.encoder_layers} + {model.decoder_layers} layers, width {model.dim}"
-                yield "Parameters", f"{found.parameters():,}", remark
+                yield [("Parameters", f"{found.parameters():,}", remark)]
+
+    def _spent(self) -> Iterator[str]:
+        """Epochs and time, as the last checkpoint or a later row of the training tells them."""
+        told = [(row["step"], row.get("epoch"), row.get("seconds")) for row in self.train[-1:]]
+        states = [(c.step, c.state["train"]) for c in self.checkpoints if not c.averaged]
+        told += [(step, state.get("epochs"), state.get("seconds")) for step, state in states]
+        if told:
+            _, *last = max(told, key=lambda one: one[0])
+            epochs, seconds = map(number, last)
+            if epochs is not None:
+                yield f"{epochs:.1f} epochs"
+            if seconds is not None:
+                yield _duration(seconds)
 
     # --- scores ---
 
@@ -197,14 +219,18 @@ class Gathered:
         return found
 
     def _evaluated(self) -> list[dict[str, Any]]:
-        """What `nmt evaluate` has kept, the newest model first."""
+        """What `nmt evaluate` has kept: the newest model first, and of each set what was made as the config says."""
         found = []
-        for path in sorted(self.run.evaluate.glob("*.json")):
+        usual = self.config.search.tree() if self.config else None
+        for path in sorted(self.run.evaluate.glob("*.json"), key=lambda path: (len(path.name), path.name)):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
                 row = json.loads(path.read_text(encoding="utf-8"))
+                place = -row["step"], bool(row["averaged"]), str(row["test"]), row["search"] != usual
                 for metric, score in row["scores"].items():
                     made = _score(row["test"], _model(row), metric, float(score["value"]), score["signature"], row)
-                    found.append((-row["step"], made | {"interval": score.get("interval"), "lines": row["lines"]}))
+                    made |= {"interval": score.get("interval"), "lines": row["lines"]}
+                    if (place, made) not in found:  # the same again, beside another metric
+                        found.append((place, made))
         return [made for _, made in sorted(found, key=lambda one: one[0])]
 
 
@@ -238,6 +264,8 @@ def _title(metric: str) -> str:
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 120 else f"{minutes} min"
 

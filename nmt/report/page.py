@@ -11,6 +11,7 @@ from typing import Any
 from plotly.offline import get_plotlyjs
 
 from nmt import __version__
+from nmt.attention_maps import style
 from nmt.checkpoint import run_dir
 from nmt.errors import NmtError
 from nmt.report import gather, settings
@@ -42,7 +43,7 @@ def page(runs: Sequence[Gathered], attention: int) -> bytes:
         "compared": {"runs": list(configs), "rows": settings.compared(configs)},
     }
     parts = {name: _file(name) for name in ("report.css", "report.js")}
-    parts |= {"data": _json(tree), "plotly": get_plotlyjs(), "attention": of_attention}
+    parts |= {"page.css": style(), "data": _json(tree), "plotly": get_plotlyjs(), "attention": of_attention}
     text = re.sub(r"\{\{([a-z.]+)\}\}", lambda found: parts[found[1]], _file("report.html"))
     return text.encode(errors="replace")  # a damaged metrics.jsonl may hold half a character
 

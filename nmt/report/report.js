@@ -4,7 +4,7 @@
   const report = JSON.parse(document.getElementById("data").textContent);
   const runs = report.runs, several = runs.length > 1;
   const TITLES = {bleu: "BLEU", chrf: "chrF", "chrf++": "chrF++", ter: "TER"};
-  const COLOURS = 6, DASHES = ["solid", "dash", "dot", "dashdot"];
+  const COLOURS = 6, DASHES = ["solid", "dash", "dot", "dashdot"], NAMES = ["solid", "dashed", "dotted", "dash-dotted"];
 
   // --- elements ---
 
@@ -78,7 +78,7 @@
       return make("a", {href: `#${part.id}`, textContent: words});
     });
     top.append(make("nav", {}, ...links));
-    top.append(several ? facts() : make("dl", {className: "tiles"}, ...only.facts.map(tile)));
+    top.append(several ? facts() : make("dl", {className: "tiles"}, ...only.facts.flat().map(tile)));
     const notes = runs.flatMap(run => run.notes.map(note => text("p", several ? `${run.name}: ${note}` : note)));
     if (notes.length) top.append(make("div", {className: "notes"}, ...notes));
     document.querySelector("footer").textContent = `Made by nmt ${report.nmt} report.`;
@@ -89,11 +89,12 @@
 
   // What is a tile for one run is a row for several.
   const facts = () => {
-    const labels = [...new Set(runs.flatMap(run => run.facts.map(fact => fact[0])))];
+    const groups = runs[0].facts.map((_, group) => runs.flatMap(run => (run.facts[group] ?? []).map(fact => fact[0])));
+    const labels = new Set(groups.flat());
     const columns = [["", ""], ...runs.map(run => [run.name, ""])];
     const rows = [["", ...runs.map((run, i) => make("span", {}, dot(i), [run.languages, run.status].join(", ")))]];
     for (const label of labels) {
-      const cells = runs.map(run => run.facts.find(fact => fact[0] === label));
+      const cells = runs.map(run => run.facts.flat().find(fact => fact[0] === label));
       rows.push([text("span", label, "muted"), ...cells.map(fact => fact
         ? make("span", {}, fact[1], text("div", fact[2], "small muted")) : "–")]);
     }
@@ -106,6 +107,11 @@
   const redraw = [];  // after a change between light and dark
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw.forEach(draw => draw()));
 
+  const sizes = new ResizeObserver(entries => entries.forEach(({target}) => {
+    const width = target.clientWidth;  // none in a tab that is not shown any more
+    if (width && width !== target.layout.width) Plotly.relayout(target, {width});
+  }));
+
   const plot = (place, traces, {x = {}, y = {}, ...more} = {}) => {
     if (!place.isConnected) return;  // of a tab that is not shown any more
     const axis = {
@@ -114,23 +120,24 @@
     };
     const font = {family: getComputedStyle(document.body).fontFamily, size: 12, color: style("--text")};
     const layout = {
-      margin: {l: 40, r: 10, t: 10, b: 34}, font, showlegend: false, hovermode: "x unified", dragmode: "zoom",
+      width: place.clientWidth, margin: {l: 40, r: 10, t: 10, b: 34}, font, showlegend: false, hovermode: "x unified", dragmode: "zoom",
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", ...more,
       hoverlabel: {bgcolor: style("--surface"), bordercolor: style("--line"), font},
       xaxis: {...axis, showgrid: false, ...x}, yaxis: {...axis, ...y},
     };
-    Plotly.react(place, traces, layout, {displayModeBar: false, responsive: true});
+    Plotly.react(place, traces, layout, {displayModeBar: false});
+    sizes.observe(place);
   };
 
   const curves = () => {
     const place = section("curves");
-    const all = runs.flatMap(run => run.curves.valid.flatMap(set => Object.keys(set.scores)));
-    const metrics = [...new Set(all)].filter(name => name !== "nll" && name !== "ppl");
+    const valid = runs.flatMap(run => run.curves.valid), sets = [...new Set(valid.map(set => set.set))];
+    const metrics = [...new Set(valid.flatMap(set => Object.keys(set.scores)))].filter(name => name !== "nll" && name !== "ppl");
     const charts = [
-      ...metrics.map(key => ({key, title: TITLES[key] ?? key, about: "of real translations, on the validation set", format: ".2f"})),
-      {key: "nll", title: "Loss", about: "nats a target token, not smoothed", format: ".3f"},
-      {key: "ppl", title: "Perplexity", about: "logarithmic", type: "log", format: ".2f"},
-      {key: "loss", title: "Loss as it is optimised", about: "with its smoothing and other terms", format: ".3f"},
+      ...metrics.map(key => ({key, title: TITLES[key] ?? key, about: `of real translations, on the validation set${sets.length > 1 ? "s" : ""}`, format: ".2f"})),
+      {key: "nll", title: "Loss", about: "nats a target token, not smoothed", format: ".3f", late: true},
+      {key: "ppl", title: "Perplexity", about: "logarithmic", type: "log", format: ".2f", late: true},
+      {key: "loss", title: "Loss as it is optimised", about: "with its smoothing and other terms", format: ".3f", late: true},
       {key: "lr", title: "Learning rate", about: "", format: ".2e"},
       {key: "grad_norm", title: "Gradient norm", about: "before clipping, the mean of the updates", format: ".3f"},
       {key: "target_tokens_per_second", title: "Speed", about: "target tokens a second", zero: true, format: ",.0f"},
@@ -149,17 +156,18 @@
       const named = what => plain(several ? `${run.name}, ${what}` : what), line = {color: colour(index)};
       const {train, valid} = run.curves, found = [];
       if (train[key]?.length) {
-        found.push({x: xs(train), y: train[key], mode: "lines", opacity: .65, line: {...line, width: 1.4}, name: named("training")});
+        const mode = train.step.length > 1 ? "lines" : "markers";
+        found.push({x: xs(train), y: train[key], mode, opacity: .65, line: {...line, width: 1.4}, name: named("training")});
       }
-      valid.forEach((set, number) => {
+      valid.forEach(set => {
         const values = set.scores[key];
         if (!values) return;
         const only = wanted => list => list.filter((_, i) => Boolean(set.averaged[i]) === wanted);
         const x = xs(set), [steps, means] = [only(false), only(true)];
-        const dash = DASHES[number % DASHES.length], many = steps(values).length > 30;
+        const dash = DASHES[sets.indexOf(set.set) % DASHES.length], many = steps(values).length > 30;
         found.push({
           x: steps(x), y: steps(values), mode: many ? "lines" : "lines+markers", name: named(set.set),
-          line: {...line, width: 2.2, dash}, marker: {...line, size: 6},
+          line: {...line, width: 2.2, dash}, marker: {...line, size: 6}, cliponaxis: false,
         }, {
           x: means(x), y: means(values), mode: "markers", name: named(`${set.set}, average of snapshots`),
           marker: {...line, size: 10, symbol: "diamond-open", line: {width: 2}},
@@ -173,23 +181,46 @@
       chart.place = make("div", {className: "plot"});
       plots.append(card(text("h3", chart.title), text("p", chart.about, "small muted"), chart.place));
     }
-    const draw = () => charts.forEach(chart => plot(chart.place, traces(chart), {
-      x: {title: {text: overTime ? (hours ? "hours" : "minutes") : "steps", font: {color: style("--muted")}, standoff: 6},
-        hoverformat: overTime ? ".1f" : ",d"},
-      y: {type: chart.type ?? "linear", hoverformat: chart.format, rangemode: chart.zero ? "tozero" : "normal",
-        ...(chart.type === "log" ? {dtick: 1, tickformat: "~g"} : {})},
-    }));
+    // The first steps are far above all that comes later: the axis is that of what is seen from the first validation on.
+    const late = ({type}, lines, starts) => {
+      const scale = type === "log" ? Math.log10 : value => value;
+      const values = lines.flatMap(({x, y}) => y.filter((value, i) => value !== null && x[i] >= Math.min(...starts))).map(scale);
+      const [low, high] = [Math.min, Math.max].map(end => values.reduce((one, other) => end(one, other), values[0]));
+      const range = [low - .06 * (high - low), high + .12 * (high - low)];
+      return low < high ? {range, ...(type === "log" ? {dtick: "D2"} : {})} : {};
+    };
+    const draw = () => {
+      const shown = runs.filter((_, index) => !hidden.has(index));
+      const starts = shown.flatMap(run => run.curves.valid.map(columns => xs(columns)[0] ?? 0));
+      const ends = shown.flatMap(run => [run.curves.train, ...run.curves.valid].map(columns => xs(columns).at(-1) ?? 0));
+      const format = overTime ? {hoverformat: ".1f"} : {hoverformat: ",d", tickformat: ",d"};
+      const title = {text: overTime ? (hours ? "hours" : "minutes") : "steps", font: {color: style("--muted")}, standoff: 6};
+      const x = {title, ...format, range: [0, 1.03 * Math.max(...ends)]};  // the same in all charts
+      charts.forEach(chart => {
+        const lines = traces(chart), alone = lines.flatMap(line => line.y).length === 1;  // says something only beside zero
+        plot(chart.place, lines, {x, y: {
+          type: chart.type ?? "linear", hoverformat: chart.format, rangemode: chart.zero || alone ? "tozero" : "normal",
+          ...(chart.type === "log" ? {tickformat: "~g"} : {}), ...(chart.late ? late(chart, lines, starts) : {}),
+        }});
+      });
+    };
     redraw.push(draw);
     const choose = picker(["Steps", "Time"], index => {
       overTime = index === 1;
       draw();
     });
-    place.append(make("div", {className: "bar"}, choose, legend(hidden, draw)), plots);
+    const clock = seconds.some(value => value !== null);
+    place.append(make("div", {className: "bar"}, clock ? choose : null, legend(hidden, sets, draw)), plots);
   };
 
   // What the lines are; several runs can be shown and hidden.
-  const legend = (hidden, draw) => {
-    const lines = text("span", "Thin lines: training. With dots: validation. Diamond: average of the last snapshots.", "small muted");
+  const legend = (hidden, sets, draw) => {
+    const drawn = sets.length > 1 ? ` (${sets.map((name, i) => `${NAMES[i % NAMES.length]} ${name}`).join(", ")})` : "";
+    const trained = runs.some(run => run.curves.train.step.length);
+    const mean = runs.some(run => run.curves.valid.some(set => set.averaged.some(Boolean)));
+    const lines = inAnyScript("span", [trained ? "Thin lines: training." : "", sets.length ? `Dots: validation${drawn}.` : "",
+      mean ? "Diamonds: average of the last snapshots." : "",
+      trained && sets.length ? "Axes of losses fit what follows the first validation." : ""].join(" "), "small muted");
     if (!several) return lines;
     const buttons = runs.map((run, index) => {
       const toggle = () => {
@@ -204,11 +235,11 @@
     return make("div", {className: "runs", role: "group"}, ...buttons, lines);
   };
 
-  const bars = (place, series, title) => {
+  const bars = (place, series, title, x = {}) => {
     const draw = () => plot(place, series.map(({name, x, y, index}) => series.length > 1  // outlines do not hide each other
       ? {x, y, name, mode: "lines", line: {shape: "hvh", color: colour(index), width: 1.8}}
       : {x, y, name, type: "bar", marker: {color: colour(index)}, opacity: .85}), {
-      x: {title: {text: title, font: {color: style("--muted")}, standoff: 6}}, y: {hoverformat: ",d"}, bargap: .08,
+      x: {title: {text: title, font: {color: style("--muted")}, standoff: 6}, ...x}, y: {hoverformat: ",d"}, bargap: .08,
     });
     redraw.push(draw);
     draw();
@@ -221,19 +252,19 @@
     if (!rows.length) return section("scores").remove();
     const intervals = rows.some(row => row.interval);
     const columns = [
-      ...(several ? [["Run", ""]] : []), ["Set", ""], ["Model", ""], ["Metric", ""], ["Score", "number"],
-      ...(intervals ? [["95% interval", "number"]] : []), ["Signature and search", "code"],
+      ...(several ? [["Run", "short"]] : []), ["Set", ""], ["Metric", ""], ["Score", "number"],
+      ...(intervals ? [["95% interval", "number"]] : []), ["Model", "short"], ["Signature and search", "code"],
     ];
     let before = "";
     const cells = rows.map(row => {
-      const group = JSON.stringify([row.run.name, row.test, row.model]), first = group !== before;
+      const group = JSON.stringify([row.run.name, row.test, row.model, row.search]), first = group !== before;
       before = group;
-      const signature = make("div", {}, row.signature, text("div", row.search));
+      const signature = make("div", {}, row.signature, first ? text("div", row.search) : "");
       const lines = row.lines ? `${row.test}, ${count(row.lines)} lines` : row.test;
       const who = first ? make("span", {}, dot(row.index), row.run.name) : "";
       return [
-        ...(several ? [who] : []), first ? lines : "", first ? row.model : "", TITLES[row.metric] ?? row.metric, fixed(row.value),
-        ...(intervals ? [row.interval ? row.interval.map(bound => fixed(bound)).join(" – ") : "–"] : []), signature,
+        ...(several ? [who] : []), first ? lines : "", TITLES[row.metric] ?? row.metric, fixed(row.value),
+        ...(intervals ? [row.interval ? row.interval.map(bound => fixed(bound)).join(" – ") : "–"] : []), first ? row.model : "", signature,
       ];
     });
     section("scores").append(card(table(columns, cells)));
@@ -255,15 +286,18 @@
       const shown = card(text("h3", "How many sentences have which chrF"), histogram);
       place.append(make("div", {className: "pair"}, make("div", {}, about, choose), shown), list);
       const width = 100 / set.histogram.length;
-      bars(histogram, [{name: "sentences", x: set.histogram.map((_, i) => (i + .5) * width), y: set.histogram, index: 0}], "chrF");
+      bars(histogram, [{name: "sentences", x: set.histogram.map((_, i) => (i + .5) * width), y: set.histogram, index: 0}], "chrF", {range: [0, 100], dtick: 20});
     });
   };
 
   const sentence = one => {
-    const marked = (parts, kind) => make("dd", {dir: "auto"}, ...parts.map(([words, differs]) => differs ? text("mark", words, kind) : words));
+    const marked = (parts, kind) => make("dd", {dir: "auto"}, ...parts.flatMap(([words, differs]) => {
+      const shown = words.trimEnd();
+      return differs ? [text("mark", shown, kind), words.slice(shown.length)] : [words];
+    }));
     const reference = one.references > 1 ? `Nearest of ${one.references} references` : "Reference";
     return make("div", {className: "card sentence"},
-      make("div", {className: "head"}, text("div", fixed(one.score, 1), "score"), text("div", `line ${count(one.number)}`, "small muted")),
+      make("div", {className: "head"}, text("div", fixed(one.score, 1), "score"), text("div", `chrF, line ${count(one.number)}`, "small muted")),
       make("dl", {}, text("dt", "Source"), inAnyScript("dd", one.src), text("dt", "Translation"), marked(one.translation, "extra"),
         text("dt", reference), marked(one.reference, "missing")));
   };
@@ -329,7 +363,6 @@
   };
 
   if (!document.querySelector("#maps .attention")) section("maps").remove();
-  else document.querySelector("#maps .attention").classList.add("card");
   curves();
   scores();
   sentences();

@@ -14,7 +14,7 @@ import torch
 from conftest import copy_lines, write
 from torch import Tensor
 
-from nmt.attention_maps import Look, alignment, fragment, looks, page, weights, word_numbers
+from nmt.attention_maps import Look, aligning, alignment, fragment, looks, page, weights, word_numbers
 from nmt.blocks import Pass
 from nmt.model.layers import LayerShape
 from nmt.model.transformer import Architecture, Transformer
@@ -38,6 +38,7 @@ def test_a_model_that_copies_looks_at_what_it_copies(command, copy_run: Path, tm
     source, output, attention = write(tmp_path / "in", lines), tmp_path / "out", tmp_path / "aligned"
     answer = command("translate", copy_run / "run", source, "-o", output, "--attention", attention)
     assert (answer.code, answer.out) == (0, b"")
+    assert f"{attention}: word alignments of 81 sentences\n" in answer.err
     aligned = attention.read_text().split("\n")
     assert len(aligned) == len(lines) + 1 and aligned[-1] == ""
     right = total = 0
@@ -88,6 +89,15 @@ def test_pieces_of_a_word_count_together() -> None:
     assert alignment([look(src, ["▁x"], [3])]) == "2-0", "a translation that was cut has no end"
     assert alignment([look(src, ["</s>"], [4])]) == ""
     assert alignment([]) == ""
+
+
+@pytest.mark.parametrize(("layers", "expected"), [(1, 0), (2, 1), (3, 1), (6, 4)])
+def test_the_layer_that_aligns_best(layers: int, expected: int) -> None:
+    """The last but one; of two the last, since the first has hardly seen what it translates."""
+    assert aligning(layers) == expected
+    weights_LHTS = np.full((layers, 1, 1, 3), 0.5)
+    weights_LHTS[expected, 0, 0] = [0.1, 0.8, 0.1]
+    assert alignment([Look(["▁a", "▁b", "</s>"], ["▁x"], weights_LHTS)]) == "1-0"
 
 
 def test_words_of_parts_are_those_of_the_line() -> None:
@@ -144,7 +154,7 @@ def test_a_page_shows_the_first_sentences(command, copy_run: Path, tmp_path: Pat
     source = write(tmp_path / "in", ["", *copy_lines(130, 1)])
     answer = command("translate", copy_run / "run", source, "-o", tmp_path / "out", "--attention", tmp_path / "a.html")
     assert answer.code == 0
-    assert "the page of attention shows the first 100 of 130 sentences" in answer.err
+    assert "a.html: attention of the first 100 of 130 sentences; open it in a browser" in answer.err
     [data] = re.findall(r"const sentences = (.*);", (tmp_path / "a.html").read_text())
     assert len(json.loads(data)) == 100
 
@@ -175,7 +185,7 @@ def test_a_browser_draws_the_maps(tmp_path: Path) -> None:
     """Labels in any script, a cell for each pair of pieces, and pickers that change the picture."""
     pick = 'const s = document.getElementById("head"); s.value = 2; s.dispatchEvent(new Event("change"));'
     picked = ODD.weights_LHTS.copy()
-    picked[0, 1, 0] = [0.9, 0.05, 0.05]  # the second of the heads that can be picked, in the layer shown first
+    picked[1, 1, 0] = [0.9, 0.05, 0.05]  # the second of the heads that can be picked, in the layer shown first
     sentence = Look(ODD.src, ODD.tgt, picked)
     (tmp_path / "a.html").write_text(page([sentence]).replace("</body>", f"<script>{pick}</script></body>"))
     done = subprocess.run(
@@ -188,3 +198,4 @@ def test_a_browser_draws_the_maps(tmp_path: Path) -> None:
     assert table.count("<td") == 12
     assert "·猫 → " not in table and "·مرحبا → ·猫: 90%" in table
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in done.stdout
+    assert "Shown first is layer 2, the last of two: " in done.stdout and ">2 of 2</option>" in done.stdout

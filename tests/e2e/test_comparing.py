@@ -154,10 +154,33 @@ def test_a_comparison_for_people(command, tmp_path: Path):
     shown = re.findall(r"^line (\d+): chrf ([\d.]+) of A, ([\d.]+) of (\w)$", text, re.M)
     assert [other for *_, other in shown] == ["B", "B", "C"]
     assert (shown[-1][0], shown[-1][2], shown[-1][3]) == ("60", "100.0", "C")
+    assert text.count("where B differs most from A") == text.count("where C differs most from A") == 1
     line = int(shown[0][0])
     block = text[text.index(f"line {line}: ") :].splitlines()[1:5]
     assert [row.split()[0] for row in block] == ["source", "reference", "A", "B"]
     assert block[3].endswith(two.read_text().splitlines()[line - 1])
+
+
+def test_the_worst_lines_of_a_single_system(command, tmp_path: Path):
+    """Where they are asked for."""
+    src, ref, [one, *_] = three_systems(tmp_path)
+    files = ("evaluate", "--hyp", one, "--src", src, "--ref", ref, "--tgt-lang", "en")
+    [result] = succeed(command(*files, "--json", "--show", "2"))
+    assert len(result["worst"]) == 2 and result["worst"][0]["line"] == 60
+    assert result["worst"][0]["translations"] == ["z"] and result["worst"][1]["chrf"] == [100.0]
+    text = command(*files, "--show", "1").out.decode()
+    assert re.findall(r"^line (\d+): chrf 0\.0$", text, re.M) == ["60"] and text.endswith("\n  output     z\n")
+    assert "worst" not in succeed(command(*files, "--json"))[0] and "line 60" not in command(*files).out.decode()
+
+
+def test_a_model_of_another_language_is_warned_of(command, copy_run: Path, tmp_path: Path):
+    """Also by a code of three letters the same language is the same."""
+    config = make_toy(tmp_path, train=20, steps=1)
+    for language, warned in (("fr", True), ("eng_Latn", False)):
+        assert command("train", config, "-s", f"tgt_lang={language}", "-s", f"run_dir={language}").code == 0
+        answered = command("evaluate", copy_run / "run", language, "--threads", "1")
+        said = f"warning: {language} translates into {language}, which is not the language of the references: toy (en)"
+        assert answered.code == 0 and (said in answered.err) == warned and answered.err.count("warning: ") == warned
 
 
 def test_models_and_files_are_compared(command, copy_run: Path, tmp_path: Path):

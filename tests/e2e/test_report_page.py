@@ -69,6 +69,9 @@ def test_a_run_as_a_page(command: Callable[..., Any], run: Path) -> None:
     [of_set] = found["curves"]["valid"]
     assert of_set["step"] == [200, 400, 600, 600] and of_set["averaged"] == [0, 0, 0, 3]
     assert len(found["curves"]["train"]["nll"]) == 60
+    facts = {label: (value, remark) for group in found["facts"] for label, value, remark in group}
+    assert facts["Steps"][0] == "600" and re.fullmatch(r"[\d.]+ epochs, \d+ s", facts["Steps"][1])
+    assert facts["Target tokens a second"][1] == "the median of the training"
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     best = max((row for row in rows if row["kind"] == "valid"), key=lambda row: (row["bleu"], -row["nll"]))
     tests = {score["test"]: score for score in found["scores"] if score["metric"] == "bleu"}
@@ -85,6 +88,35 @@ def test_a_run_as_a_page(command: Callable[..., Any], run: Path) -> None:
     text = (run / "report.html").read_text()
     assert text.count('"weights"') == 2
     assert not re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(?!data:)', text), "nothing is fetched"
+
+
+def test_a_run_shorter_than_its_first_row_of_training(command: Callable[..., Any], tmp_path: Path) -> None:
+    """Epochs and time are those of its checkpoint; facts keep their order beside those of a run that has them all."""
+    config = make_toy(tmp_path, train=60, steps=4, log_every=50)
+    assert command("train", config).code == 0
+    [found] = report(command, config)
+    assert found["curves"]["train"]["step"] == []
+    facts = [fact for group in found["facts"] for fact in group]
+    assert [label for label, *_ in facts][-3:] == ["Steps", "Pairs", "Parameters"]
+    assert facts[-3][1] == "4" and re.fullmatch(r"[\d.]+ epochs, \d+ s", facts[-3][2])
+
+
+def test_scores_of_several_evaluations(command: Callable[..., Any], run: Path) -> None:
+    """All of them are shown; above, each metric once, by the search of the config."""
+    shutil.rmtree(run / "evaluate", ignore_errors=True)  # of other tests
+    for options in ((), ("--metric", "ter", "--metric", "bleu"), ("-s", "search.beam=1"), ("--metric", "chrf++")):
+        assert command("evaluate", run, "--threads", "1", *options).code == 0
+    for path in (run / "evaluate").glob("*.json"):  # the toy copies too well to tell them apart
+        tree = json.loads(path.read_text())
+        tree["scores"]["bleu" if "bleu" in tree["scores"] else "chrf++"]["value"] = 40 + tree["search"]["beam"]
+        path.write_text(json.dumps(tree))
+    [found] = report(command, run)
+    shown = [(row["metric"], row["search"].split()[1], row["value"]) for row in found["scores"] if row["test"] == "toy"]
+    assert sorted(metric for metric, *_ in shown) == ["bleu", "bleu", "chrf", "chrf", "chrf++", "ter"]
+    assert shown[-2][:2] == ("bleu", "beam:1"), "what was searched otherwise comes last"
+    tests = {label: value for label, value, _ in found["facts"][1]}
+    assert tests.keys() == {"BLEU, toy", "chrF, toy", "TER, toy", "chrF++, toy"}
+    assert tests["BLEU, toy"] == "42.00"
 
 
 def test_the_page_in_a_run_is_ours_any_other_file_is_not(command: Callable[..., Any], run: Path) -> None:
@@ -183,25 +215,22 @@ def test_text_is_text(command: Callable[..., Any], odd_run: Path) -> None:
 # --- in a browser ---
 
 
-def browse(page: Path, script: str) -> str:
-    """The page as a browser has made it, after a script of ours; the browser must have had nothing to complain of."""
+def chromium(page: Path, script: str, wanted: str) -> subprocess.CompletedProcess[str]:
+    """The page in a browser, with a script of ours."""
     text, _, end = page.read_text("utf-8").rpartition("</body>")
     page.write_text(f"{text}<script>{script}</script></body>{end}", "utf-8")
-    done = subprocess.run(
-        [
-            *(str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"),
-            *(
-                "--enable-logging=stderr",
-                "--v=0",
-                "--virtual-time-budget=30000",
-                "--dump-dom",
-                page.absolute().as_uri(),
-            ),
-        ],
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,900", "--virtual-time-budget=30000"]
+    return subprocess.run(
+        [str(CHROMIUM), *options, "--enable-logging=stderr", "--v=0", wanted, page.absolute().as_uri()],
         capture_output=True,
         text=True,
         timeout=120,
     )
+
+
+def browse(page: Path, script: str) -> str:
+    """The page as a browser has made it; the browser must have had nothing to complain of."""
+    done = chromium(page, script, "--dump-dom")
     assert "CONSOLE" not in done.stderr, done.stderr
     # What is seen: without the programs and their data.
     return re.sub(r"<(script|style)\b.*?</\1>", "", done.stdout, flags=re.S)
@@ -244,6 +273,11 @@ def test_a_browser_draws_the_page(command: Callable[..., Any], run: Path) -> Non
         + """
         addEventListener("load", () => setTimeout(() => {
           tell("before", axis());
+          const charts = [...document.querySelectorAll("#curves .card")];
+          const layouts = charts.map(card => card.querySelector(".plot").layout);
+          tell("ranges", new Set(layouts.map(layout => layout.xaxis.range.join())).size);
+          const loss = charts.findIndex(card => card.querySelector("h3").textContent === "Loss");
+          tell("late", layouts[loss].yaxis.range[1] < Math.max(...charts[loss].querySelector(".plot").data[0].y));
           press("Time");
           press("Best");
           const map = document.getElementById("map").outerHTML;
@@ -259,12 +293,38 @@ def test_a_browser_draws_the_page(command: Callable[..., Any], run: Path) -> Non
         }, 3000));
         """,
     )
-    for said in ("before=steps", "after=minutes", "bars=true", "map=true", "wide=false"):
+    for said in ("before=steps", "ranges=1", "late=true", "after=minutes", "bars=true", "map=true", "wide=false"):
         assert f"<output>{said}</output>" in seen
     assert int(re.findall("<output>curves=(.*?)</output>", seen)[0]) >= 10
     assert 'aria-pressed="true">Best<' in seen and 'aria-pressed="false">Worst<' in seen
     assert "95% interval" in seen and seen.count("12.35 – 98.70") + seen.count("12.34 – 98.70") == 2
+    assert "Thin lines: training. Dots: validation. Diamonds: average of the last snapshots." in seen
     assert "complete at step 600" in seen and "nrefs:1|case:mixed" in seen and "Gradient norm" in seen
+
+
+@needs_browser
+def test_charts_are_as_wide_as_their_places(command: Callable[..., Any], run: Path, tmp_path: Path) -> None:
+    """Also when these get narrower, in the very frame in which that is seen: without a frame nothing is observed."""
+    report(command, run, "--attention", "0")
+    script = """
+        const widths = () => [...document.querySelectorAll("#curves .plot")].map(place => [
+          Math.round(place.querySelector(".main-svg").getBoundingClientRect().width), place.clientWidth]);
+        addEventListener("load", () => setTimeout(() => {
+          const before = widths();
+          console.log("before", before.every(([width, place]) => width === place));
+          document.body.style.width = "380px";
+          new ResizeObserver(() => {
+            console.log("narrower", widths().every(([width], i) => width < before[i][0]));
+            console.log("after", widths().every(([width, place]) => width === place));
+          }).observe(document.body);
+        }, 3000));
+        """
+    said = chromium(Path("page.html"), script, f"--screenshot={tmp_path / 'page.png'}").stderr
+    assert re.findall(r"(before|narrower|after) (true|false)", said) == [
+        ("before", "true"),
+        ("narrower", "true"),
+        ("after", "true"),
+    ]
 
 
 @needs_browser

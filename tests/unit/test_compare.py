@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from nmt.compare import Comparison, by_source_length, by_word_frequency, check_numbers, letter, most_different
-from nmt.metrics import METRICS, sentence_chrf
+from nmt.compare import (
+    Band,
+    Comparison,
+    Numbers,
+    by_source_length,
+    by_word_frequency,
+    check_numbers,
+    letter,
+    most_different,
+    worst,
+)
+from nmt.metrics import METRICS, Score, sentence_chrf
 
 REFERENCES = ["the cat sat", "a dog", "two red birds sing", "猫坐着"]
 
@@ -79,6 +89,27 @@ def test_the_sentences_that_differ_most_come_first():
     assert pairs[0].chrf == pytest.approx((100, 0)) and pairs[1].chrf[1] == sentence_chrf(other[2], [REFERENCES[2]])
     assert most_different([], [REFERENCES], other, REFERENCES, 1)[0].chrf == pytest.approx((0, 100))
     assert most_different([], [REFERENCES], REFERENCES, other, 0) == []
+
+
+def test_the_worst_sentences_come_first():
+    found = worst(["s"] * 4, [REFERENCES], ["the cat sat", "x", "two red birds sang", "猫坐着"], 2)
+    assert [line.line for line in found] == [2, 3]
+    assert found[0].text("") == "line 2: chrf 0.0\n  source     s\n  reference  a dog\n  output     x"
+    assert found[0].text("B").startswith("line 2: chrf 0.0 of B\n") and found[0].text("B").endswith("\n  B          x")
+
+
+def test_what_is_the_same_for_all_is_not_printed():
+    """Rows and whole tables; a line that all have wrong is not named."""
+    scores = [[Score("bleu", value, "")] for value in (1.0, 2.0)]
+    lengths = [Band("1-2", 3, [10.0, 20.0]), Band("3-4", 5, [7.001, 7.002])]
+    frequencies, right = [Band("0", 9, [5.0, 5.0])], Numbers(4, 0, 0, [])
+    text = Comparison("a", scores, lengths, frequencies, [right, right], [[], []]).text()
+    assert "1-2" in text and "3-4" not in text
+    assert "F1 of words" not in text and "numbers in digits" not in text and "differs most" not in text
+    numbers = [Numbers(4, 1, 1, [3, 8]), Numbers(4, 2, 1, [3, 9])]
+    text = Comparison("a", scores, lengths, frequencies, numbers, [[], []]).text()
+    rows = [line.split() for line in text.splitlines()]
+    assert ["A", "4", "1", "1", "8"] in rows and ["B", "4", "2", "1", "9"] in rows
 
 
 @pytest.mark.parametrize("name", ["chrf", "ter"])

@@ -212,7 +212,11 @@ def test_the_file_shows_all_of_it_with_examples(manifest: dict[str, Any]) -> Non
     assert "- U+2028 LINE SEPARATOR inside 1 line" in text
     assert "## Markup\n\n- captions: markup or placeholders" in text
     assert "Vocabulary: 10,000 and 10,000, one for both sides." in text
-    for row in ("| unknown | none | 25 (2.00%) |", "| a line, p99 | 31 | 31 |", "| a line, max | 1,234 | 1,234 |"):
+    for row in (
+        "| unknown pieces | none | 25 (2.00%) |",
+        "| pieces a line, p99 | 31 | 31 |",
+        "| pieces a line, max | 1,234 | 1,234 |",
+    ):
         assert row in text
 
 
@@ -227,4 +231,4 @@ def test_nothing_is_divided_by_nothing(manifest: dict[str, Any]) -> None:
     empty = side(lines=0, words=0, characters=0, pieces=0, bytes=0)
     manifest["usage"] = {"src": empty, "tgt": empty}
     assert any(line.startswith("source: no pieces a word, no characters a piece") for line in lines(manifest))
-    assert "| a word | no | no |" in markdown(manifest)
+    assert "| pieces a word | no | no |" in markdown(manifest)
