@@ -17,7 +17,7 @@ from nmt.errors import NmtError
 from nmt.files import locked, remove_directory, write_file
 from nmt.progress import say
 from nmt.report import settings
-from nmt.signals import Signals, Stop
+from nmt.signals import Signals
 from nmt.strict_yaml import dump
 from nmt.sweep import outcomes
 from nmt.sweep.outcomes import Outcome
@@ -25,6 +25,7 @@ from nmt.sweep.plan import Job, Sweep
 from nmt.sweep.table import table
 
 TRAIN = [sys.executable, "-m", "nmt", "train"]
+POLL = 0.1  # seconds
 Todo = Literal["begin", "go on", "begin anew"]
 
 
@@ -37,7 +38,9 @@ class Runner:
         self.outcomes = outcomes.read(sweep.out / "sweep.jsonl")
 
     def table(self) -> str:
-        return table(self.sweep, self.outcomes)
+        """Of what was trained with the settings as they are now."""
+        found = ((job, self.outcomes.get(job.key)) for job in self.sweep.jobs)
+        return table(self.sweep, {job.key: one for job, one in found if one and one.config == job.digest})
 
     def plan(self) -> str:
         """What `run` would do."""
@@ -52,7 +55,7 @@ class Runner:
             remarks += [] if fits else ["does not fit into the limit"]
             lines.append(", ".join([self._title(number, job), *remarks]))
         known = all(job.config.train.minutes for job in self.sweep.jobs)
-        then = f", {self._minutes(used)} when all this is done" if known else ""
+        then = f", at least {self._minutes(used)} when all this is done" if known else ""
         lines.append(f"{self._minutes(self.used)} used{then}")
         return "\n".join(lines) + "\n"
 
@@ -116,7 +119,7 @@ class Runner:
             if (one := self.outcomes.get(job.key)) and one.config != job.digest and one.state != "failed"
         ]
         if changed and not self.again:
-            names = ", ".join(f"`{job.name}`" for job in changed[:3]) + (", …" if len(changed) > 3 else "")
+            names = _some([f"`{job.name}`" for job in changed])
             raise NmtError(
                 f"{self.sweep.file}: {len(changed)} runs were trained with other settings: {names} "
                 f"({_change(changed[0])}); undo the change, give variants new names, or train these anew with --again"
@@ -124,8 +127,8 @@ class Runner:
 
     def _name_strangers(self) -> None:
         jobs = {job.key for job in self.sweep.jobs}
-        for variant, seed in self.outcomes.keys() - jobs:
-            say(f"note: {self.sweep.out / variant}, seed {seed}, is none of {self.sweep.file} any more; it is kept")
+        if strangers := [f"`{variant}, seed {seed}`" for variant, seed in self.outcomes if (variant, seed) not in jobs]:
+            say(f"note: no longer in {self.sweep.file}, and kept as they are: {_some(strangers)}")
 
     # --- one run ---
 
@@ -152,15 +155,14 @@ class Runner:
         finally:
             outcome.seconds += time.monotonic() - started
             self._write()
-        if signals.received or code > 128:
-            return code if code > 128 else 128 + signals.received
-        self._judge(job, outcome, code)
-        self._write()
-        return 0
+        stopped = signals.received or max(0, code - 128)
+        if code == 0 or not stopped:
+            self._judge(job, outcome, code)
+            self._write()
+        return 128 + stopped if stopped else 0
 
     def _make_ready(self, job: Job, todo: Todo) -> None:
         run = job.run
-        job.file.parent.mkdir(exist_ok=True)
         if todo == "begin anew" and run.directory.exists():
             with run.claimed("beginning"):
                 remove_directory(run.directory)
@@ -168,8 +170,8 @@ class Runner:
             if not run.prepared.exists():
                 with contextlib.suppress(NmtError):  # its own process says what is wrong
                     take_over(job.config, (other.run for other in self.sweep.jobs), _tokenizer_from(job))
-        with write_file(job.file) as stream:
-            stream.write(dump(job.config.tree()).encode())
+            with write_file(job.file) as stream:
+                stream.write(dump(job.config.tree()).encode())
 
     def _judge(self, job: Job, outcome: Outcome, code: int) -> None:
         outcome.result = dict(outcomes.result(job.run, self.sweep.metric)) if code == 0 else {}
@@ -203,15 +205,16 @@ def _process(job: Job, signals: Signals) -> int:
         process = subprocess.Popen(
             [*TRAIN, str(job.file)], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
+    told = False
     try:
-        with signals.breaking_off():
-            return process.wait()
-    except Stop:
-        process.send_signal(signals.received)
-        return process.wait()
+        while process.poll() is None:
+            if signals.received and not told:
+                process.send_signal(signals.received)
+                told = True
+            time.sleep(POLL)
     finally:
-        if process.poll() is None:  # a second signal
-            process.kill()
+        process.kill()  # if a second signal has come
+    return process.returncode
 
 
 def _why(log: Path, code: int) -> str:
@@ -222,7 +225,11 @@ def _why(log: Path, code: int) -> str:
     if code == 0:
         return "nothing was validated; is data.valid empty?"
     lines = log.read_text(encoding="utf-8", errors="replace").strip().split("\n")
-    return lines[-1].removeprefix("error: ")
+    return lines[-1].removeprefix("error: ") or f"exit code {code}"
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _change(job: Job) -> str:

@@ -41,7 +41,8 @@ def table(sweep: Sweep, outcomes: Outcomes) -> str:
     standings.sort(key=lambda one: fmean(one.scores) * (1 if lower else -1) if one.runs else math.inf)
     score = f"{sweep.metric}, {'lower' if lower else 'higher'} is better"
     head = ["variant", "settings", "runs", score, "sd", "behind the best", "minutes", "steps", "target tokens"]
-    rows = [_row(one, standings[0]) for one in standings]
+    digits = 3 if sweep.metric == "nll" else 2
+    rows = [_row(one, standings[0], digits) for one in standings]
     title = f"{sweep.file}: {sweep.metric} on {sweep.valid}, means over seeds"
     return "\n".join([title, "", *_aligned([head, *rows]), "", LEGEND, *_others(sweep, outcomes), ""])
 
@@ -57,30 +58,30 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _row(one: Standing, best: Standing) -> list[str]:
+def _row(one: Standing, best: Standing, digits: int) -> list[str]:
     start = [one.variant, one.settings, f"{len(one.runs)} of {one.of}"]
     if not one.runs:
         return [*start, "", "", "", "", "", ""]
     results = [run.result for run in one.runs]
     return [
         *start,
-        f"{fmean(one.scores):.2f}",
-        f"{stdev(one.scores):.2f}" if len(one.runs) > 1 else "",
-        "" if one is best else _behind(best.scores, one.scores),
+        f"{fmean(one.scores):.{digits}f}",
+        f"{stdev(one.scores):.{digits}f}" if len(one.runs) > 1 else "",
+        "" if one is best else _behind(best.scores, one.scores, digits),
         f"{fmean(run.seconds for run in one.runs) / 60:.1f}",
         f"{fmean(result['steps'] for result in results):,.0f}",
         f"{fmean(result['target_tokens'] for result in results):,.0f}",
     ]
 
 
-def _behind(best: Sequence[float], other: Sequence[float]) -> str:
+def _behind(best: Sequence[float], other: Sequence[float], digits: int) -> str:
     """By how much, and an interval for that where both have several seeds."""
     difference = abs(fmean(best) - fmean(other))
     if min(len(best), len(other)) < 2:
-        return f"{difference:.2f}"
+        return f"{difference:.{digits}f}"
     half = _half_interval(best, other)
     noise = " within noise" if difference <= half else ""
-    return f"{difference:.2f} [{difference - half:.2f}, {difference + half:.2f}]{noise}"
+    return f"{difference:.{digits}f} [{difference - half:.{digits}f}, {difference + half:.{digits}f}]{noise}"
 
 
 def _half_interval(one: Sequence[float], other: Sequence[float]) -> float:

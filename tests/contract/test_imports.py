@@ -34,7 +34,7 @@ EXEMPT = {"__init__", "__main__"}  # the package itself, which loads lazily, and
 
 TORCH_FREE = {
     *("errors", "files", "signals", "strict_yaml", "settings", "config", "choice"),
-    *("run", "progress", "tokenizer", "data", "metrics", "rows", "blocks", "lines", "compare"),
+    *("run", "progress", "tokenizer", "data", "metrics", "rows", "blocks", "lines", "compare", "sweep"),
 }
 WITH_TORCH = {"data.batches"}  # in a room otherwise free of it
 # Packages, and the only rooms that may import them.
@@ -180,7 +180,7 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
 
 def test_rooms_without_torch_load_without_it() -> None:
     """What the source says holds for what really happens: nothing loads torch by way of another room."""
-    rooms = [*sorted(TORCH_FREE), "data.prepare", "data.store", "data.plan", "data.formats", "cli"]
+    rooms = [*sorted(TORCH_FREE), "data.prepare", "data.store", "data.plan", "data.formats", "sweep.running", "cli"]
     code = "import sys; sys.modules['torch'] = None\n" + "".join(f"import nmt.{room}\n" for room in rooms)
     done = run_python(code)
     assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from conftest import make_toy
 
+from nmt.files import locked
 from nmt.sweep import outcomes, running
 from nmt.sweep.outcomes import Outcome
 from nmt.sweep.plan import load
@@ -26,8 +27,11 @@ import yaml
 config = yaml.safe_load(open(sys.argv[1]))
 run, dropout = config["run_dir"], config["model"]["dropout"]
 os.makedirs(os.path.join(run, "prepared"), exist_ok=True)
+def stop(number, _):
+    print("saved", file=sys.stderr)
+    sys.exit(128 + number)
 for number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, lambda number, _: sys.exit(128 + number))
+    signal.signal(number, stop)
 print("trained", config["train"]["steps"], file=sys.stderr)
 if dropout == 0.666:
     sys.exit("error: training diverged at step 3: nothing helps")
@@ -89,7 +93,7 @@ def test_a_sweep_really_trains_and_prepares_once_for_each_seed(tmp_path: Path, c
     prepared = [tmp_path / "out" / name / "seed-1/prepared/train.arrow" for name in variants]
     assert prepared[0].samefile(prepared[1])
     assert "prepared already" in (tmp_path / "out/half/seed-1.log").read_text()
-    assert command("translate", "out/half/seed-1.yaml", stdin=b"a b\n").code == 0  # its config names the run
+    assert yaml.safe_load((tmp_path / "out/half/seed-1.yaml").read_text()) == used  # what any command takes for it
 
 
 def test_the_first_seed_of_all_variants_comes_first_and_the_best_variant_on_top(sweep) -> None:
@@ -213,7 +217,7 @@ def test_finished_runs_are_kept_when_variants_and_seeds_are_added(sweep) -> None
         "dropout=0.2, seed 3",
         "dropout=0.3, seed 3",
     ]
-    assert "out/dropout=0.1, seed 1, is none of sweep.yaml any more" in found.err
+    assert "no longer in sweep.yaml, and kept as they are: `dropout=0.1, seed 1`, `dropout=0.1, seed 2`\n" in found.err
     assert [row[0] for row in cells(found.out)] == ["dropout=0.3", "dropout=0.2"]
     assert len(records()) == 8  # what is gone from the file stays on record
 
@@ -225,6 +229,8 @@ def test_runs_with_other_settings_are_named_and_trained_anew_only_when_told_so(s
     (line,) = found.err.splitlines()
     assert line.startswith("error: sweep.yaml: 2 runs were trained with other settings: `a, seed 1`, `a, seed 2`")
     assert "(model.dropout: 0.3 -> 0.4)" in line and "--again" in line
+    _, out, _ = sweep("--table", variants={"a": {"model.dropout": 0.4}})
+    assert cells(out)[0][2] == "0 of 2" and "still to come: 2 of 2" in out.decode()  # no score of other settings
     found = sweep("--again", variants={"a": {"model.dropout": 0.4}})
     assert begun(found.err) == ["a, seed 1, begin anew", "a, seed 2, begin anew"]
     assert cells(found.out)[0][:4] == ["a", "model.dropout=0.4", "2 of 2", "41.50"]
@@ -238,9 +244,15 @@ def test_a_new_test_set_in_the_base_changes_no_run(sweep) -> None:
     assert begun(sweep().err) == []
 
 
-def test_only_one_sweep_at_a_time(sweep) -> None:
-    from nmt.files import locked
+def test_a_run_that_still_goes_on_by_itself_is_left_alone(sweep) -> None:
+    """Its sweep was killed, not stopped."""
+    Path("out/dropout=0.1/seed-1/prepared").mkdir(parents=True)
+    with locked(Path("out/dropout=0.1/seed-1/.lock"), "training"):
+        found = sweep()
+    assert found.code == 2 and found.err.endswith("is training here; wait for it or stop it\n")
 
+
+def test_only_one_sweep_at_a_time(sweep) -> None:
     Path("out").mkdir()
     with locked(Path("out/.lock"), "sweeping"):
         found = sweep()
@@ -316,4 +328,4 @@ def test_differences_have_welchs_interval(tmp_path: Path) -> None:
 def test_a_metric_that_is_better_when_it_is_lower_sorts_so(tmp_path: Path) -> None:
     text = settled(tmp_path, {"a": [2.0, 2.1], "b": [1.0, 1.0], "c": [1.0, 1.0]}, "nll")
     assert [row[0] for row in cells(text.encode())] == ["b", "c", "a"]
-    assert "nll, lower is better" in text and "0.00 [0.00, 0.00] within noise" in text
+    assert "nll, lower is better" in text and "0.000 [0.000, 0.000] within noise" in text
