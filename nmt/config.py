@@ -1,8 +1,7 @@
 """The config: plain dataclasses that hold every setting, its default and its explanation, and their YAML.
 
-pydantic checks the types while a file is loaded and is needed for nothing else, so the sections can also be
-made directly: `Train(steps=100)`. Blocks like `{name: adamw, lr: 1e-3}` are kept as `Choice`; nmt.variants checks
-them against the constructors that they name.
+The sections can also be made directly: `Train(steps=100)`. Blocks like `{name: adamw, lr: 1e-3}` are kept as `Choice`;
+nmt.variants checks them against the constructors that they name.
 """
 
 from __future__ import annotations
@@ -12,18 +11,17 @@ import hashlib
 import json
 import re
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from nmt.choice import Choice, Count, Natural, Positive, Range, Rate, did_you_mean
+from nmt.choice import Choice, Count, Natural, Positive, Range, Rate
 from nmt.errors import ConfigError
-from nmt.files import open_bytes
+from nmt.settings import STRICT, Source, checked, read
 from nmt.strict_yaml import KeyPath, dotted, parse_yaml
 
 DEFAULT_METRICS = ("bleu", "chrf")
-STRICT = {"extra": "forbid", "strict": True}
 
 
 def _choice(name: str, **options: Any) -> Any:
@@ -181,35 +179,29 @@ def from_tree(section: type, tree: dict[str, Any]) -> Any:
     return section(**values)
 
 
-@dataclass
-class Source:
-    """A config as read, before its types are checked, with the place of every key."""
+class Override(NamedTuple):
+    """A setting to replace, and where it was asked for."""
 
-    file: str
-    tree: Any
-    places: dict[KeyPath, str]
+    key: str
+    value: Any
+    at: str
 
-    def place(self, path: KeyPath) -> str:
-        while path not in self.places and path:
-            path = path[:-1]
-        return self.places.get(path, self.file)
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """From `KEY=VALUE`, as a command line has it."""
+        key, equals, value = text.partition("=")
+        at = f"-s {text}"
+        if not equals or not all(key.split(".")):
+            raise ConfigError(f"{at}: expected KEY=VALUE, for example -s train.steps=1000")
+        return cls(key, parse_yaml(value, at), at)
 
 
-def load(file: str | Path, overrides: list[str] | tuple[str, ...] = ()) -> tuple[Config, Source]:
-    """Reads a config file and applies `KEY=VALUE` overrides. Raises ConfigError with all problems at once."""
-    with open_bytes(file) as stream:
-        try:
-            text = stream.read().decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"{file}: is not UTF-8 text: {error.reason} at byte {error.start}") from None
-    places: dict[KeyPath, str] = {(): str(file)}
-    tree = parse_yaml(text, str(file), places)
-    if not isinstance(tree, dict):
-        raise ConfigError(f"{file}: expected a mapping of settings at the top of the file")
-    source = Source(str(file), tree, places)
+def load(file: str | Path, overrides: Sequence[str | Override] = ()) -> tuple[Config, Source]:
+    """Reads a config file and applies overrides. Raises ConfigError with all problems at once."""
+    source = read(file)
     _list_corpora(source)
     for override in overrides:
-        _override(source, override)
+        _override(source, Override.read(override) if isinstance(override, str) else override)
         _list_corpora(source)
     return _validate(source), source
 
@@ -224,8 +216,6 @@ def _list_corpora(source: Source) -> None:
 
 
 def _validate(source: Source) -> Config:
-    import pydantic
-
     tree = source.tree
     data = tree.get("data")
     if isinstance(data, dict):
@@ -238,64 +228,12 @@ def _validate(source: Source) -> Config:
             )
         elif valid is None:
             data.pop("valid", None)
-    try:
-        # JSON mode is what lets strict types and mappings for dataclasses go together.
-        config = pydantic.TypeAdapter(Config).validate_json(json.dumps(tree), strict=True)
-    except pydantic.ValidationError as error:
-        raise ConfigError("\n".join(_explain(error, source))) from None
+    config = checked(Config, source)
     _fill_names(config)
     found = list(_cross_checks(config, source))
     if found:
         raise ConfigError("\n".join(found))
     return config
-
-
-def _explain(error: Any, source: Source) -> list[str]:
-    """One line per wrong key: where, what, what was expected."""
-    wrong: dict[KeyPath, list[str]] = {}
-    for item in error.errors(include_url=False):
-        path = _known_part(item["loc"], source.tree, missing=item["type"] == "missing")
-        wrong.setdefault(path, []).append(_sentence(item, path))
-    return [
-        f"{source.place(path)}: `{dotted(path)}` " + " or ".join(dict.fromkeys(sentences))
-        for path, sentences in wrong.items()
-    ]
-
-
-def _known_part(location: KeyPath, tree: Any, missing: bool) -> KeyPath:
-    """Cuts the tags that pydantic appends for members of a union."""
-    path: list[str | int] = []
-    for key in location:
-        if (isinstance(tree, dict) and key in tree) or (isinstance(tree, list) and key in range(len(tree))):
-            tree = tree[typing.cast(int, key)]
-        elif missing and isinstance(tree, dict):
-            return (*path, key)
-        else:
-            break
-        path.append(key)
-    return tuple(path)
-
-
-def _sentence(item: dict[str, Any], path: KeyPath) -> str:
-    kind = item["type"]
-    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        names = [entry.name for entry in dataclasses.fields(_section(path[:-1]))]
-        return f"is no setting here{did_you_mean(str(path[-1]), names)}; known are: {', '.join(names)}"
-    if kind == "missing":
-        return "is missing"
-    message = item["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    message = message.removeprefix("a valid ").replace("input should be ", "")
-    return f"must be {message}, but is {item['input']!r} instead" if "Input" in item["msg"] else message
-
-
-def _section(path: KeyPath) -> type:
-    section: Any = Config
-    for key in path:
-        hint = typing.get_type_hints(section).get(str(key))
-        if not dataclasses.is_dataclass(hint):
-            break
-        section = hint
-    return typing.cast(type, section)
 
 
 def _fill_names(section: Any) -> None:
@@ -335,14 +273,10 @@ def _cross_checks(config: Config, source: Source) -> Iterator[str]:
         )
 
 
-def _override(source: Source, override: str) -> None:
-    """Applies one `KEY=VALUE` to the tree as read."""
-    key, equals, text = override.partition("=")
-    at = f"-s {override}"
+def _override(source: Source, override: Override) -> None:
+    """Applies one override to the tree as read."""
+    key, value, at = override
     parts = key.split(".")
-    if not equals or not all(parts):
-        raise ConfigError(f"{at}: expected KEY=VALUE, for example -s train.steps=1000")
-    value = parse_yaml(text, at)
     parent: Any = source.tree
     path: KeyPath = ()
     for part in parts[:-1]:

@@ -58,6 +58,7 @@ class TrainState:
     window: int = 0
     batch: int = 0  # the next batch of the window
     epochs: float = 0.0  # passes over the data, with fractions
+    target_tokens: int = 0  # real ones, of all updates
     best: list[float] | None = None  # the best so far: its score, larger is better, and its -nll, which parts equals
     stale: int = 0  # validations since then, for patience
     validated: int = 0  # the step of the last validation

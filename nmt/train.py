@@ -297,6 +297,7 @@ class Trainer:
             sums[key] = sums.get(key, 0) + value
         sums["lr"] = self.optimizer.peak * factor
         state.step += 1
+        state.target_tokens += ready.tokens
         state.epoch, state.window, state.batch = ready.next
         state.epochs = ready.epochs
         self.passed = self._agreed_share(ready.epochs)
@@ -438,7 +439,7 @@ class Trainer:
         with self.journal.whole_or_nothing(), alone:
             rows, score = self.validation.score(model, self.state.step, averaged)
             for row in rows:
-                self.journal.numbers("valid", **row)
+                self.journal.numbers("valid", **row, target_tokens=self.state.target_tokens)
         return score
 
     # --- saving ---

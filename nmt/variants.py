@@ -7,12 +7,12 @@ import inspect
 import json
 import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nmt import config as schema
 from nmt.choice import Choice, Declared, Table, build, describe, options_of, problems, resolve
-from nmt.config import Config, Source
+from nmt.config import Config, Override
 from nmt.data import filters
 from nmt.data.corpora import CorpusOptions
 from nmt.data.formats import FORMATS
@@ -20,6 +20,7 @@ from nmt.data.sampling import SAMPLINGS
 from nmt.declared import declared
 from nmt.errors import ConfigError, NmtError
 from nmt.metrics import METRICS
+from nmt.settings import Source
 from nmt.strict_yaml import dotted
 from nmt.tokenizer import TOKENIZERS
 
@@ -35,7 +36,7 @@ TABLES: dict[tuple[str, ...], Table] = {
 }
 
 
-def load(file: str, overrides: list[str] | tuple[str, ...] = ()) -> Config:
+def load(file: str, overrides: Sequence[str | Override] = ()) -> Config:
     """Reads and checks a config wholly; every option of every choice is written out in the result.
 
     Raises ConfigError with all problems, each with its place.

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from nmt.cli import config, evaluate, export, prepare, report, score, train, translate
+from nmt.cli import config, evaluate, export, prepare, report, score, sweep, train, translate
 from nmt.cli.options import put
 from nmt.errors import NmtError
 
@@ -24,6 +24,7 @@ app = typer.Typer(
 )
 app.command()(prepare.prepare)
 app.command()(train.train)
+app.command()(sweep.sweep)
 app.command()(evaluate.evaluate)
 app.command()(report.report)
 app.command()(translate.translate)

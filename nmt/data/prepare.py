@@ -7,9 +7,10 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from nmt.data.formats import Unit
 from nmt.data.making import Making
 from nmt.data.plan import Share
 from nmt.data.store import REDO, Store
-from nmt.errors import BusyError, CheckpointError, ConfigError, DataError
+from nmt.errors import BusyError, CheckpointError, ConfigError, DataError, NmtError
 from nmt.files import check_space, sha256, write_directory
 from nmt.jobs import processors, without_collecting
 from nmt.run import Run
@@ -112,6 +113,27 @@ def prepare(
                 say(f"waiting: {busy}")
                 said = True
             time.sleep(POLL)
+
+
+def take_over(config: Config, others: Iterable[Run], tokenizer_from: Path | None = None) -> None:
+    """Links what another run has prepared, if this one would prepare the same. The caller has claimed this one."""
+    here = Run(config.run_dir).prepared
+    for run in others:
+        with contextlib.suppress(NmtError):
+            prepared = open_prepared(run)
+            _check_same(prepared, config, lambda _: None, tokenizer_from)
+            if prepared.manifest["held_out"] == _held_out(config):
+                with write_directory(here) as directory:
+                    shutil.copytree(run.prepared, directory, copy_function=_link, dirs_exist_ok=True)
+                return
+
+
+def _link(file: str, to: str) -> None:
+    """The same file under a second name, where the file system has that."""
+    try:
+        os.link(file, to)
+    except OSError:
+        shutil.copyfile(file, to)
 
 
 def _check_ours(directory: Path) -> None:

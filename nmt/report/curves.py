@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from nmt.metrics import LOWER_IS_BETTER
+
 Row = dict[str, Any]
 TRAIN = ("loss", "nll", "ppl", "lr", "grad_norm", "target_tokens_per_second", "memory_gb")
 
@@ -35,6 +37,19 @@ def scores(row: Row) -> dict[str, float | None]:
     """All that a validation has measured."""
     signed = row.get("signature")
     return {name: number(row.get(name)) for name in (*(signed if isinstance(signed, dict) else ()), "nll", "ppl")}
+
+
+def best(rows: list[Row], metric: str) -> Row:
+    """Of a validation set's, the one that training takes for the best."""
+    return max(rows, key=lambda row: _rank(scores(row), metric))
+
+
+def _rank(values: dict[str, float | None], metric: str) -> tuple[float, float]:
+    """Larger is better, as in training; what is no number is the worst."""
+    value, nll = values.get(metric), values["nll"]
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    worst = float("-inf")
+    return worst if value is None else sign * value, worst if nll is None else -nll
 
 
 def averaged(row: Row) -> int:

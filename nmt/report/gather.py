@@ -17,7 +17,6 @@ from nmt.config import Config, from_tree
 from nmt.data.prepare import Prepared, open_prepared
 from nmt.errors import ConfigError, NmtError
 from nmt.files import read_lines
-from nmt.metrics import LOWER_IS_BETTER
 from nmt.report import curves, data, sentences, settings
 from nmt.report.curves import Row, number
 from nmt.report.sentences import Sentence
@@ -87,7 +86,7 @@ class Gathered:
         if not first:
             return {}
         name = self.config.train.metric if self.config else "nll"
-        place = curves.place(max(first, key=lambda row: _rank(curves.scores(row), name)))
+        place = curves.place(curves.best(first, name))
         return {name: row for name, rows in self.valid.items() for row in rows if curves.place(row) == place}
 
     @cached_property
@@ -245,14 +244,6 @@ def _score(test: str, model: str, metric: str, value: float, signature: str, row
         "signature": signature,
         "search": settings,
     }
-
-
-def _rank(values: dict[str, float | None], name: str) -> tuple[float, float]:
-    """Larger is better, as in training; what is no number is the worst."""
-    value, nll = values.get(name), values["nll"]
-    sign = -1 if name in LOWER_IS_BETTER else 1
-    worst = float("-inf")
-    return worst if value is None else sign * value, worst if nll is None else -nll
 
 
 def _model(row: Row) -> str:

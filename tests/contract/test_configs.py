@@ -18,9 +18,10 @@ from nmt.data.formats import FORMATS
 from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
 from nmt.strict_yaml import dump, parse_yaml
+from nmt.sweep import plan
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem != "reference")
+NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem not in ("reference", "sweep"))
 PROMISED = {"demo", "multi30k", "tatoeba_zh_en", "iwslt14", "base", "big"}
 
 
@@ -119,6 +120,13 @@ def test_multi30k_is_the_small_model() -> None:
 def test_demo_needs_no_files() -> None:
     data = load("demo").data
     assert {choice.name for choice in [*data.train, *data.valid.values(), *data.test.values()]} == {"demo"}
+
+
+def test_the_sweep_is_over_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CONFIGS.parent)
+    sweep = plan.load("configs/sweep.yaml")
+    assert len(sweep.settings) > 2 and len(sweep.jobs) > len(sweep.settings)
+    assert all(job.config.data == load("demo").data for job in sweep.jobs)
 
 
 def test_the_reference_is_generated_from_the_schema() -> None:

@@ -18,7 +18,7 @@ from nmt.variants import load
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
-VERBS = ["prepare", "train", "evaluate", "report", "translate", "score", "export", "config"]
+VERBS = ["prepare", "train", "sweep", "evaluate", "report", "translate", "score", "export", "config"]
 
 # Runs the command and tells which slow packages it has loaded. (typer itself may load pydantic.)
 PROBE = """
@@ -60,6 +60,7 @@ def test_help_names_the_options_that_users_type() -> None:
     for verb, options in {
         "prepare": ["-s", "--fresh"],
         "train": ["-s", "--fresh"],
+        "sweep": ["--dry-run", "--table", "--again"],
         "evaluate": [
             *("-t", "--src", "--ref", "--hyp", "--tgt-lang", "--metric", "--tokenize", "--lowercase", "--json"),
             *("--confidence", "--show"),
@@ -131,7 +132,7 @@ def test_config_prints_a_shipped_config(name: str, tmp_path: Path) -> None:
     code, out, slow = probe("config", name)
     assert (code, slow) == (0, [])
     assert out == (ROOT / "configs" / f"{name}.yaml").read_text(encoding="utf-8")
-    if name != "reference":
+    if name not in ("reference", "sweep"):
         (tmp_path / "mine.yaml").write_text(out, encoding="utf-8")
         assert load(str(tmp_path / "mine.yaml")).run_dir == f"runs/{name}"
 

@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from toy_runs import fit, last, log, resume_config, rows, send, when
 
 from nmt import checkpoint
+from nmt.data.prepare import open_prepared
 from nmt.run import Run
 from nmt.translate import Translator
 
@@ -100,6 +101,9 @@ def test_a_run_limited_by_epochs_ends_with_its_last_pair_and_may_be_stopped(tmp_
     epochs = [row["epoch"] for row in rows(tmp_path / "run", "train")]
     assert epochs[-1] == 3.0
     assert len(epochs) % 3 == 0 and epochs[len(epochs) // 3 - 1] == 1.0
+    store = open_prepared(Run(tmp_path / "run")).train()
+    _, tgt = store.ids(range(len(store)))
+    assert rows(tmp_path / "run", "valid")[-1]["target_tokens"] == 3 * sum(map(len, tgt))
 
 
 def test_a_run_limited_by_minutes_ends(tmp_path: Path):

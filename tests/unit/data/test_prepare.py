@@ -25,7 +25,7 @@ import yaml
 
 from nmt.data.encoding import TRIED
 from nmt.data.plan import Share
-from nmt.data.prepare import Prepared, check, open_prepared, prepare, read_set
+from nmt.data.prepare import Prepared, check, open_prepared, prepare, read_set, take_over
 from nmt.errors import BusyError, ConfigError, DataError, NmtError
 from nmt.run import Run
 from nmt.variants import load
@@ -680,6 +680,48 @@ def test_a_run_that_moved_is_prepared_already(place: Place) -> None:
     place.run.directory.rename(moved)
     place.prepare(f"run_dir={moved}")
     assert place.said == [f"{moved}/prepared: prepared already, 5 pairs"]
+
+
+def taken_over(place: Place, *overrides: str) -> bool:
+    """Whether another run takes over what `place` has prepared; it does not prepare anything itself."""
+    other = Run(place.directory / "other")
+    other.directory.mkdir(exist_ok=True)
+    take_over(load(str(place.config), [*overrides, f"run_dir={other.directory}"]), [other, place.run])
+    return other.prepared.exists()
+
+
+def test_another_run_takes_over_what_it_would_prepare_itself(place: Place) -> None:
+    place.prepare()
+    assert taken_over(place, "model.dim=16", "data.train.0.weight=2")
+    files = sorted(place.run.prepared.iterdir())
+    assert all((place.directory / "other/prepared" / file.name).samefile(file) for file in files)  # no copies
+    place.prepare("model.dim=16", f"run_dir={place.directory}/other")
+    assert "prepared already" in place.told()
+    place.prepare(fresh=True)  # and leaves the other as it is
+    assert open_prepared(Run(place.directory / "other")).train().texts()
+    assert not files[0].samefile(place.directory / "other/prepared" / files[0].name)
+
+
+@pytest.mark.parametrize("override", ["seed=2", "data.train.0.limit=4", "tokenizer.vocab_size=77", "data.test={}"])
+def test_another_run_takes_over_nothing_else(place: Place, override: str) -> None:
+    place.prepare()
+    assert not taken_over(place, override)
+
+
+def test_what_is_damaged_is_not_taken_over(place: Place) -> None:
+    place.prepare()
+    (place.run.prepared / "manifest.json").write_text("{}")
+    assert not taken_over(place)
+
+
+def test_files_are_copied_where_they_cannot_be_linked(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(*_: Any) -> None:
+        raise OSError("not supported")
+
+    place.prepare()
+    monkeypatch.setattr(os, "link", no_links)
+    assert taken_over(place)
+    assert open_prepared(Run(place.directory / "other")).digest() == open_prepared(place.run).digest()
 
 
 @pytest.mark.parametrize(
