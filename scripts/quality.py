@@ -86,7 +86,9 @@ def quality(options: argparse.Namespace, contend: Callable[[str, str, int, str],
     found["paired bootstrap"] = _paired([of[-1]["out"] for of in rows.values()], options)
     (folder / "quality.json").write_text(json.dumps(found, indent=1) + "\n")
     (folder / "quality.svg").write_text(plot(rows))
-    print(table(options.points, rows), found["paired bootstrap"], sep="\n\n")
+    print(table(options.points, rows))
+    for system in found["paired bootstrap"][1:]:
+        print(f"{system['system']} against nmt, paired bootstrap: p = {system['BLEU']['p_value']:.4f}")
     return found
 
 
@@ -237,9 +239,12 @@ def _sacrebleu(options: argparse.Namespace, *outs: str) -> list[str]:
     return [sys.executable, "-m", "sacrebleu", options.ref, "-i", *outs, "-m", "bleu", "--tokenize", options.tokenize]
 
 
-def _paired(outs: list[str], options: argparse.Namespace) -> str:
-    """sacrebleu's own words on whether the others differ from the first, at the last point."""
-    return _run(*_sacrebleu(options, *outs), "--paired-bs", "-f", "text").strip() if len(outs) > 1 else ""
+def _paired(outs: list[str], options: argparse.Namespace) -> list[Figures]:
+    """sacrebleu's test of whether the last translations of the others differ from ours, which come first."""
+    if len(outs) < 2:
+        return []
+    found: list[Figures] = json.loads(_run(*_sacrebleu(options, *outs), "--paired-bs", "-f", "json"))
+    return found
 
 
 def _run(*command: str, stdin: Path | None = None) -> str:
@@ -272,7 +277,7 @@ COLOURS = ("#1f77b4", "#d62728", "#2ca02c")
 def plot(rows: Mapping[str, Sequence[Figures]]) -> str:
     """The table as a picture, in SVG."""
     width, height, edge = 640, 360, 48
-    end = max(row["minutes"] for of in rows.values() for row in of)
+    end = max(row["point"] for of in rows.values() for row in of)
     top = 10 * math.ceil(max(1.0, *(row["bleu"] for of in rows.values() for row in of)) / 10)
 
     def at(minutes: float, bleu: float) -> str:

@@ -1,7 +1,7 @@
 """`eole train` (OpenNMT's successor) from beginning to end, with sizes and batches as given.
 
 The optimisation is the usual one of a Transformer in OpenNMT: Adam, 0.9 and 0.98, and a rate that rises along a line
-and then falls with one over the square root of the steps.
+and then falls with one over the square root of the steps. Its one rate of dropout holds inside feed-forward layers too.
 
     python eole_train.py JOB        (a Job as JSON; needs eole and aiohttp)
 
