@@ -54,9 +54,18 @@ def _eole_translate(python: str, path: Path, lines: Path, out: Path) -> list[str
     return [str(Path(python).parent / "eole"), "predict", *files, *search]
 
 
+def _joeynmt_translate(python: str, path: Path, lines: Path, out: Path) -> list[str]:
+    config = json.loads((out.parent / "joeynmt.json").read_text())
+    config["testing"] |= {"beam_size": BEAM, "beam_alpha": 1.0, "generate_unk": False, "load_model": str(path)}
+    own = out.with_name(f"{out.name}.json")
+    own.write_text(json.dumps(config))
+    return [python, "-m", "joeynmt", "translate", str(own), "-o", str(out)]  # reads stdin
+
+
 CONTESTANTS = {  # the script of `scripts/bench train`, the file of a checkpoint that is written last, how to translate
     "nmt": ("nmt_train.py", "run/checkpoints/step-*/state.json", _nmt_translate),
     "eole": ("eole_train.py", "eole/step_*/config.json", _eole_translate),
+    "joeynmt": ("joeynmt_train.py", "joeynmt/[0-9]*.ckpt", _joeynmt_translate),
 }
 
 
