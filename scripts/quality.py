@@ -76,13 +76,15 @@ def quality(options: argparse.Namespace, contend: Callable[[str, str, int, str],
     folder = Path(options.out).resolve()
     folder.mkdir(parents=True)
     job, found = _job(folder, options)
+    pythons = {"nmt": sys.executable, **dict(options.peer)}
+    trial = json.dumps(job)
+    speeds = {name: contend(python, CONTESTANTS[name][0], options.threads, trial) for name, python in pythons.items()}
+    if failures := [f"{name}: {speed['failed']}" for name, speed in speeds.items() if "failed" in speed]:
+        raise SystemExit("\n".join(failures))
     rows: dict[str, list[Figures]] = {}
-    for name, python in {"nmt": sys.executable, **dict(options.peer)}.items():
+    for name, python in pythons.items():
         script, pattern, _ = CONTESTANTS[name]
-        speed = contend(python, script, options.threads, json.dumps(job))
-        if "failed" in speed:
-            raise SystemExit(f"{name}: {speed['failed']}")
-        every = save_every(speed, options.points)
+        every = save_every(speeds[name], options.points)
         command = [python, str(PEERS / script), json.dumps({**job, "save_every": every})]
         if name == "nmt":
             command = [python, "-m", "nmt", "train", str(folder / "config.yaml"), "-s", f"train.save_every={every}"]
@@ -90,7 +92,7 @@ def quality(options: argparse.Namespace, contend: Callable[[str, str, int, str],
         chosen = latest(folder, pattern, began, options.points)
         rows[name] = [{"point": p, **_measure(name, python, one, folder, options)} for p, one in chosen.items()]
         for row in rows[name]:
-            row["target tokens"] = round(row["step"] * speed["tokens/update"])
+            row["target tokens"] = round(row["step"] * speeds[name]["tokens/update"])
         found[name] = {"versions": _versions(python), "training": command, "points": rows[name]}
     found["paired bootstrap"] = _paired([of[-1]["out"] for of in rows.values()], options)
     (folder / "quality.json").write_text(json.dumps(found, indent=1) + "\n")
