@@ -1,11 +1,15 @@
 """`eole train` (OpenNMT's successor) from beginning to end, with sizes and batches as given.
 
+The optimisation is the usual one of a Transformer in OpenNMT: Adam, 0.9 and 0.98, and a rate that rises along a line
+and then falls with one over the square root of the steps. Its one rate of dropout holds inside feed-forward layers too.
+
     python eole_train.py JOB        (a Job as JSON; needs eole and aiohttp)
 
 Prints one line of JSON.
 """
 
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -22,7 +26,7 @@ def config(job: Job, vocabulary: Path) -> dict:
         "model_path": str(here / "eole"),
         "train_steps": NEVER,
         "valid_steps": NEVER,
-        "save_checkpoint_steps": NEVER,
+        "save_checkpoint_steps": job.save_every or NEVER,
         "bucket_size": len(job.ids("src")),  # batches of like length from the whole corpus
         "num_workers": 0,
         "world_size": 1,
@@ -37,7 +41,9 @@ def config(job: Job, vocabulary: Path) -> dict:
         "compute_dtype": job.precision,
         "optim": "adam",
         "adam_beta2": 0.98,
-        "learning_rate": 1e-3,
+        "decay_method": "noam",
+        "learning_rate": job.rate * math.sqrt(job.dim * job.warm_up),  # which is what noam divides by at the peak
+        "warmup_steps": job.warm_up,
         "max_grad_norm": 1.0,
         "label_smoothing": 0.1,
         "normalization": "tokens",
@@ -56,7 +62,8 @@ def config(job: Job, vocabulary: Path) -> dict:
     return {
         "save_data": str(here / "eole"),
         "overwrite": True,
-        "report_every": NEVER,
+        "report_every": job.save_every or NEVER,
+        "seed": job.seed,
         "src_vocab": str(vocabulary),
         "tgt_vocab": str(vocabulary),
         "share_vocab": True,
@@ -72,6 +79,7 @@ vocabulary = Path(job.folder) / "eole.vocabulary"
 watching.write_vocabulary(job, vocabulary, watching.SPECIALS)
 path = Path(job.folder) / "eole.json"  # which is YAML too
 path.write_text(json.dumps(config(job, vocabulary)))
-watching.watch(job)
+if not job.save_every:
+    watching.watch(job)
 sys.argv = ["eole", "train", "-config", str(path)]
 main()

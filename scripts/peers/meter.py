@@ -1,4 +1,4 @@
-"""What all contestants of `scripts/bench train` share: the job that they are given, and the clock."""
+"""What all contestants of `scripts/bench train` and `quality` share: the job that they are given, and the clock."""
 
 import json
 import sys
@@ -25,6 +25,10 @@ class Job:
     seconds: float
     threads: int
     precision: str
+    rate: float = 1e-3  # at its peak
+    warm_up: int = 1000  # updates up to there
+    seed: int = 1
+    save_every: int = 0  # updates; 0: never, and the program is watched and ended after `seconds`
 
     @classmethod
     def given(cls) -> "Job":
