@@ -224,7 +224,7 @@ class _Heap(ctypes.Structure):
     """What glibc's mallinfo2 tells; `fordblks` are the bytes that lie free."""
 
     _names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
-    _fields_ = [(name, ctypes.c_size_t) for name in _names.split()]  # noqa: RUF012
+    _fields_ = [(name, ctypes.c_size_t) for name in _names.split()]
 
 
 def trim_memory(most: int = 2**29) -> None:
