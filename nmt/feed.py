@@ -84,6 +84,14 @@ class Ready:
         return self.at.epoch + (self.at.window + (self.at.batch + 1) / self.batches) / self.windows
 
 
+class Judged(NamedTuple):
+    """An epoch, as far as its first window tells."""
+
+    batches: int
+    tokens: float  # real target tokens of a batch
+    padding: float  # as of a batch that is Ready
+
+
 @dataclass(frozen=True)
 class Feed:
     """Where batches come from: pairs, in the order that seed and position say, split among processes and micro-batches.
@@ -119,6 +127,14 @@ class Feed:
 
     def windows(self, epoch: int) -> int:
         return plan.windows(plan.epoch_size(self.shares, epoch))
+
+    def judged(self) -> Judged:
+        specs, pairs = self.specs(0, 0), self.pairs.epoch(0)
+        lengths = [pairs.lengths(spec.pairs) for spec in specs[:100]]
+        sums = [int(side.sum()) for sides in lengths for side in sides]
+        padding = 1 - sum(sums) / max(1, sum(map(rows_for, sums)))
+        tokens = sum(int(tgt.sum()) for _, tgt in lengths) / max(1, len(lengths))
+        return Judged(len(specs) * self.windows(0), tokens, padding)
 
     def batches(self, start: Position, accumulate: int) -> Iterator[Ready]:
         """All batches from a position on, without end. A position past its window is the start of the next one."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt import checkpoint
 from nmt.checkpoint import Checkpoint
 from nmt.config import Config
-from nmt.errors import CheckpointError
+from nmt.errors import CheckpointError, NmtError
 from nmt.model.transformer import Transformer
 from nmt.optim import Optimizer
 from nmt.progress import say
@@ -47,6 +47,8 @@ ON_RESUME = {
 }
 # Settings that decide what a score means: with another, the best so far is no measure any more.
 MEASURES = ("train.metric", "metrics", "search", "tgt_lang", "train.ema")
+SETBACKS = 3  # goings back to a checkpoint, after which a run gives up
+SLOWER = 0.5  # what the learning rate is multiplied by at each
 
 
 @dataclass
@@ -157,14 +159,36 @@ def resume(
     return state, [*said, *_changes(before, environment).values()]
 
 
-def go_back(paths: Run, into: Resumed, ranks: Ranks) -> TrainState | None:
-    """Loads the newest good checkpoint in the middle of a run; None if there is none."""
+def go_back(paths: Run, into: Resumed, ranks: Ranks, state: TrainState, what: str) -> TrainState:
+    """Loads the newest good checkpoint in the middle of a run, to go on from it with a lower learning rate.
+
+    `what` is wrong. Raises NmtError if there is no checkpoint, or if going back did not help before.
+    """
+    if state.setbacks == SETBACKS:
+        raise _diverged(paths, state.step, f"{what}, after going back {SETBACKS} times")
     found = newest(paths, ranks)
     if found is None:
-        return None
+        raise _diverged(paths, state.step, f"{what}, and there is no checkpoint to go back to")
     into.optimizer.forget()
     into.load(found)
-    return _state(found)
+    return dataclasses.replace(
+        _state(found),
+        seconds=state.seconds,
+        setbacks=state.setbacks + 1,
+        rate_factor=state.rate_factor * SLOWER,
+        left_out=state.left_out,
+        accumulate=state.accumulate,
+        faults_in_row=0,
+    )
+
+
+def _diverged(paths: Run, step: int, what: str) -> NmtError:
+    saved = checkpoint.complete(paths)
+    kept = f"the checkpoints in {paths.checkpoints} are from before" if saved else "nothing was saved yet"
+    return NmtError(
+        f"training diverged at step {step}: {what}; {kept}; "
+        "go on with a lower train.optimizer.lr or a longer train.schedule.warmup"
+    )
 
 
 def newest(paths: Run, ranks: Ranks) -> Checkpoint | None:

@@ -8,13 +8,11 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import math
 import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 import torch
@@ -23,27 +21,25 @@ from nmt import checkpoint, optim, runtime
 from nmt.choice import Choice, build
 from nmt.config import Config
 from nmt.data import filters, plan
-from nmt.errors import NmtError, NotFiniteError
+from nmt.errors import NotFiniteError
 from nmt.feed import Ahead, Feed, Pairs, Position, Ready
 from nmt.files import write_file
 from nmt.journal import Journal, summary_writer
+from nmt.limits import Limits
 from nmt.loss import OBJECTIVES, Objective
 from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
 from nmt.optim import OPTIMIZERS, SCHEDULES
-from nmt.packing import rows_for
 from nmt.ranks import Ranks, join, leave, started
 from nmt.resume import Resumed, begun, go_back, resume, start_anew, take_over
 from nmt.run import Run
 from nmt.signals import Signals, Stop
 from nmt.strict_yaml import dump
 from nmt.tokenizer import Tokenizer
-from nmt.update import TOTALS, Updater, memory_needed
+from nmt.update import TOTALS, Updater
 from nmt.validate import Rank, Validation, ValidPairs
 
 IN_ROW = 3  # updates skipped one after the other, after which the run goes back
-SETBACKS = 3  # after which it gives up
-SLOWER = 0.5  # what the learning rate is multiplied by then
 
 
 @dataclass
@@ -80,6 +76,7 @@ class Trainer:
         settings = config.train
         self.config, self.settings, self.sets, self.signals = config, settings, sets, signals
         self.ranks = ranks or Ranks()
+        self.limits = Limits(settings, self.ranks)
         self.paths = Run(config.run_dir)
         self.runtime = runtime.choose(settings.device, settings.precision, settings.threads)
         runtime.seed_step(config.seed, 0)
@@ -90,7 +87,6 @@ class Trainer:
         named = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
         self.optimizer: optim.Optimizer = build(OPTIMIZERS, settings.optimizer, named)
         self.schedule: optim.Schedule = build(SCHEDULES, settings.schedule, settings.steps)
-        self.started = time.monotonic()
         self.journal = Journal(self.paths, self.ranks.first, settings.tensorboard)
         self.resumed = Resumed(self.model, self.optimizer, optim.averages(self.model, settings.ema))
         if settings.init_from and (fresh or not begun(self.paths)):
@@ -124,12 +120,13 @@ class Trainer:
         self.recent: list[tuple[int, Ready]] = []  # updates that may have had a fault, by their step
         self.updater.faults = []
         if state.accumulate is None:
-            state.accumulate = self._accumulate()
+            wanted = self.settings.accumulate
+            state.accumulate = self.updater.micro_batches() if wanted == "auto" else wanted
         left_out = [Position(*at) for at in state.left_out]
         self.feed = dataclasses.replace(self.feed, left_out=left_out)
         self.updater.feed = self.feed
         self.ahead: Ahead = self.feed.ahead(Position(state.epoch, state.window, state.batch), state.accumulate)
-        self.passed = self._agreed_share(state.epochs)
+        self.limits.begin(state)
         self.log_started = time.monotonic()
 
     def close(self) -> None:
@@ -160,34 +157,12 @@ class Trainer:
         objective: Objective = build(OBJECTIVES, self.settings.objective, self.settings.label_smoothing, bool(compiled))
         return objective
 
-    def _accumulate(self) -> int:
-        """Micro-batches a process: as the config says, or as few as memory allows for."""
-        wanted = self.settings.accumulate
-        if wanted != "auto":
-            return int(wanted)
-        if self.runtime.device.type == "cuda":
-            return self._tried()
-        available = runtime.available_memory(self.runtime.device) / self.ranks.world
-        needed = memory_needed(self.model, self.settings.batch_tokens // self.ranks.world)
-        return max(1, math.ceil(self.ranks.most(needed / available)[0]))
-
-    def _tried(self) -> int:
-        """As few micro-batches as the largest shapes of the first window need, found by trying these."""
-        specs = self.feed.specs(0, 0)
-        pairs = self.sets.train.epoch(0)
-        accumulate = 1
-        for spec in (max(specs, key=lambda s: len(s.pairs) * max(s.shape)), max(specs, key=lambda s: max(s.shape))):
-            src, tgt = pairs.ids(spec.pairs)
-            ready = Ready(Position(0, 0, 0), 1, 1, spec.pairs, src, tgt, spec.shape, 0, [])
-            accumulate = self.updater.try_out(ready, accumulate)
-        return accumulate
-
     # --- the loop ---
 
     def run(self) -> int:
         state, settings = self.state, self.settings
-        if self._finished() and state.finished:
-            self.journal.line(f"nothing to do: the run is complete at step {state.step} ({self._limit_reached()})")
+        if self.limits.over(state) and state.finished:
+            self.journal.line(f"nothing to do: the run is complete at step {state.step} ({self.limits.reached(state)})")
             return 0
         state.finished = False  # a complete run goes on when its limit was raised
         if self.ranks.first:
@@ -195,8 +170,8 @@ class Trainer:
                 stream.write(dump(self.config.tree()).encode())
         self._greet()
         try:
-            while not self._finished() or self.state.validated != self.state.step:
-                if self._finished() or (self._due(settings.validate_every) and self.state.validated != self.state.step):
+            while not (over := self.limits.over(self.state)) or self.state.validated != self.state.step:
+                if over or (self._due(settings.validate_every) and self.state.validated != self.state.step):
                     if self._sound():
                         self.validate()
                     continue  # patience may have run out, or the run has gone back
@@ -226,10 +201,6 @@ class Trainer:
     def _due(self, every: int) -> bool:
         return self.state.step > 0 and self.state.step % every == 0
 
-    def _finished(self) -> bool:
-        patience = self.settings.patience
-        return self.passed >= 1 or (patience > 0 and self.state.stale >= patience)
-
     def _finish(self) -> None:
         """The end of a run, which is validated, always saves, also the average of the last snapshots."""
         if self.saved != self.state.step:  # before the average: snapshots that no checkpoint names are deleted
@@ -244,36 +215,11 @@ class Trainer:
     def _say_done(self) -> None:
         best = checkpoint.by_score(checkpoint.complete(self.paths))[0]
         score = "" if best.score is None else f" ({self.settings.metric} {abs(best.score):.2f})"
+        state, minutes = self.state, self.limits.seconds(self.state) / 60
         self.journal.line(
-            f"done at step {self.state.step} ({self._limit_reached()}) after {self._clock() / 60:.1f} minutes; "
+            f"done at step {state.step} ({self.limits.reached(state)}) after {minutes:.1f} minutes; "
             f"best is {best.directory}{score}"
         )
-
-    def _limit_reached(self) -> str:
-        settings, state = self.settings, self.state
-        if settings.steps and state.step >= settings.steps:
-            return f"{settings.steps} steps"
-        if settings.epochs and state.epochs >= settings.epochs:
-            return f"{settings.epochs} epochs"
-        if settings.minutes and self._clock() >= 60 * settings.minutes:
-            return f"{settings.minutes:g} minutes"
-        return f"no new best in {settings.patience} validations"
-
-    def _clock(self) -> float:
-        """Seconds of training, validation and saving, over all processes of the run."""
-        return self.state.seconds + time.monotonic() - self.started
-
-    def _agreed_share(self, epochs: float) -> float:
-        """How much of the run is over, by the limit that comes first; the same for all processes."""
-        settings = self.settings
-        shares = [0.0]
-        if settings.steps:
-            shares.append(self.state.step / settings.steps)
-        if settings.epochs:
-            shares.append(epochs / settings.epochs)
-        if settings.minutes:  # clocks differ
-            shares.append(self.ranks.most(self._clock() / (60 * settings.minutes))[0])
-        return max(shares)
 
     # --- one update ---
 
@@ -281,7 +227,7 @@ class Trainer:
         """One step of the optimiser on the gradient of the mean loss per target token."""
         state, settings = self.state, self.settings
         ready = self.ahead.take()
-        factor = state.rate_factor * self.schedule(state.step, self.passed)
+        factor = state.rate_factor * self.schedule(state.step, self.limits.passed)
         outcome = self.updater(ready, self.config.seed, state.step, factor, settings.clip_norm, state.accumulate or 1)
         if outcome.accumulate != state.accumulate:
             self.journal.line(
@@ -300,7 +246,7 @@ class Trainer:
         state.target_tokens += ready.tokens
         state.epoch, state.window, state.batch = ready.next
         state.epochs = ready.epochs
-        self.passed = self._agreed_share(ready.epochs)
+        self.limits.look(state)
         if self.resumed.averages and not outcome.skipped:
             optim.follow(self.resumed.averages, self.updater.parameters, settings.ema, state.step)
         self.recent.append((state.step, dataclasses.replace(ready, src=[], tgt=[], mine=[])))
@@ -337,31 +283,15 @@ class Trainer:
         return False
 
     def _go_back(self, what: str) -> None:
-        """To the newest good checkpoint, with half the learning rate. Raises NmtError if that did not help before."""
-        if self.state.setbacks == SETBACKS:
-            self._diverged(f"{what}, after going back {SETBACKS} times")
+        """To the newest good checkpoint, with a lower learning rate. Raises NmtError if that did not help before."""
         before = self.state
-        state = go_back(self.paths, self.resumed, self.ranks)
-        if state is None:
-            self._diverged(f"{what}, and there is no checkpoint to go back to")
-        state.seconds = before.seconds
-        state.setbacks, state.rate_factor = before.setbacks + 1, before.rate_factor * SLOWER
-        state.left_out, state.accumulate, state.faults_in_row = before.left_out, before.accumulate, 0
+        self.state = state = go_back(self.paths, self.resumed, self.ranks, before, what)
         self.journal.line(
             f"{what}: going back from step {before.step} to step {state.step}, "
             f"with {state.rate_factor:g} times the learning rate and without those batches"
         )
         self.ahead.close()
-        self.state = state
         self._begin()
-
-    def _diverged(self, what: str) -> NoReturn:
-        saved = checkpoint.complete(self.paths)
-        kept = f"the checkpoints in {self.paths.checkpoints} are from before" if saved else "nothing was saved yet"
-        raise NmtError(
-            f"training diverged at step {self.state.step}: {what}; {kept}; "
-            "go on with a lower train.optimizer.lr or a longer train.schedule.warmup"
-        )
 
     # --- numbers ---
 
@@ -379,7 +309,9 @@ class Trainer:
     def log(self) -> None:
         sums, state = self._collect(), self.state
         memory = max(self.ranks.most(runtime.peak_memory(self.runtime.device)))
-        self.journal.updates(state.step, state.epochs, sums, self._clock(), self.passed, memory)
+        self.journal.updates(
+            state.step, state.epochs, sums, self.limits.seconds(self.state), self.limits.passed, memory
+        )
         state.since_log = {}
         self.updater.totals.zero_()
         self._look_back()
@@ -459,7 +391,7 @@ class Trainer:
         if not self.ranks.first:
             return
         state = dataclasses.asdict(self.state)
-        state["seconds"] = self._clock()
+        state["seconds"] = self.limits.seconds(self.state)
         name = f"step-{self.state.step:08d}" + (".average" if averaged else "")
         checkpoint.save(
             self.paths.checkpoints / name,
@@ -502,16 +434,11 @@ class Trainer:
             self.journal.line("warning: no validation set; the last checkpoint counts as the best")
 
     def _batches(self) -> str:
-        """What an epoch is, judged by its first window."""
-        specs, pairs = self.feed.specs(0, 0), self.sets.train.epoch(0)
-        lengths = [pairs.lengths(spec.pairs) for spec in specs[:100]]
-        sums = [int(side.sum()) for sides in lengths for side in sides]
-        padding = 1 - sum(sums) / max(1, sum(map(rows_for, sums)))
-        tokens = sum(int(tgt.sum()) for _, tgt in lengths) / max(1, len(lengths))
-        operations = 6 * sum(p.numel() for p in self.model.parameters() if p.ndim == 2) * tokens
+        epoch = self.feed.judged()
+        operations = 6 * sum(p.numel() for p in self.model.parameters() if p.ndim == 2) * epoch.tokens
         return (
-            f"{len(self.sets.train):,} pairs; an epoch has about {len(specs) * self.feed.windows(0):,} batches of "
-            f"{tokens:,.0f} target tokens, {padding:.1%} padding; "
+            f"{len(self.sets.train):,} pairs; an epoch has about {epoch.batches:,} batches of "
+            f"{epoch.tokens:,.0f} target tokens, {epoch.padding:.1%} padding; "
             f"an update costs about {operations / 1e9:,.0f} GFLOP in {self.state.accumulate} micro-batches"
         )
 

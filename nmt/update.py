@@ -3,6 +3,7 @@ numbers that are not finite are dealt with here."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from nmt import optim, runtime
 from nmt.errors import NmtError
-from nmt.feed import Feed, Ready
+from nmt.feed import Feed, Position, Ready
 from nmt.loss import CHUNK, Objective
 from nmt.model.attention import Attention
 from nmt.model.transformer import Transformer
@@ -99,6 +100,20 @@ class Updater:
         found = torch.stack(self.faults).tolist() if self.faults else []
         self.faults = []
         return found
+
+    def micro_batches(self) -> int:
+        """As few for each process as memory allows: on a GPU by trying the largest shapes of the first window."""
+        if self.where.device.type != "cuda":
+            available = runtime.available_memory(self.where.device) / self.ranks.world
+            needed = memory_needed(self.model, self.feed.batch_tokens // self.ranks.world)
+            return max(1, math.ceil(self.ranks.most(needed / available)[0]))
+        specs = self.feed.specs(0, 0)
+        accumulate = 1
+        for spec in (max(specs, key=lambda s: len(s.pairs) * max(s.shape)), max(specs, key=lambda s: max(s.shape))):
+            src, tgt = self.feed.pairs.epoch(0).ids(spec.pairs)
+            ready = Ready(Position(0, 0, 0), 1, 1, spec.pairs, src, tgt, spec.shape, 0, [])
+            accumulate = self.try_out(ready, accumulate)
+        return accumulate
 
     def try_out(self, ready: Ready, accumulate: int) -> int:
         """How many micro-batches a batch needs, `accumulate` or more; nothing is changed."""

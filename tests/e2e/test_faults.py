@@ -364,7 +364,7 @@ def test_micro_batches_of_a_cpu_are_as_few_as_its_memory_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, available: float, count: int
 ):
     """The whole batch would need 1,000 bytes."""
-    monkeypatch.setattr("nmt.train.memory_needed", lambda model, tokens: 1000.0)
+    monkeypatch.setattr("nmt.update.memory_needed", lambda model, tokens: 1000.0)
     monkeypatch.setattr(runtime, "available_memory", lambda device: available)
     config = make_toy(tmp_path, train=60, steps=1)
     assert fit(config) == 0
