@@ -38,10 +38,17 @@ class Journal:
                     self.board.add_scalar(f"{kind}/{key}", value, values["step"])
 
     def updates(
-        self, step: int, epochs: float, sums: Mapping[str, float], seconds: float, passed: float, memory: float
+        self,
+        step: int,
+        epochs: float,
+        sums: Mapping[str, float],
+        seconds: float,
+        passed: float,
+        left: float,
+        memory: float,
     ) -> None:
         """What the updates since the last such row came to: sums over them, after `seconds` of the whole run, of which
-        the share `passed` is done; `memory` in bytes."""
+        the share `passed` is done, with so many seconds `left`; `memory` in bytes."""
         steps, speed = sums["steps"], sums["tokens"] / sums["seconds"]
         used = sums["used"] or math.nan  # tokens; none where all updates were skipped
         loss, nll, norm = sums["loss"] / used, sums["nll"] / used, sums["norm"] / max(1.0, steps - sums["skipped"])
@@ -61,7 +68,6 @@ class Journal:
             seconds=round(seconds, 1),
             memory_gb=round(memory / 1e9, 2),
         )
-        left = seconds * (1 / passed - 1) if passed else 0.0
         self.line(
             f"step {step}  epoch {epochs:.2f}  loss {loss:.3f}  ppl {ppl:.2f}  norm {norm:.2f}  lr {sums['lr']:.2e}  "
             f"{speed:,.0f} target tokens/s  {memory / 1e9:.1f} GB  {left / 60:.0f} min left"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import math
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,7 @@ from nmt.tokenizer import Tokenizer
 from nmt.update import TOTALS, Updater
 from nmt.validate import Rank, Validation, ValidPairs
 
+SILENT = 20  # seconds without a word, after which one is said that the work is going on
 IN_ROW = 3  # updates skipped one after the other, after which the run goes back
 
 
@@ -76,7 +78,6 @@ class Trainer:
         settings = config.train
         self.config, self.settings, self.sets, self.signals = config, settings, sets, signals
         self.ranks = ranks or Ranks()
-        self.limits = Limits(settings, self.ranks)
         self.paths = Run(config.run_dir)
         self.runtime = runtime.choose(settings.device, settings.precision, settings.threads)
         runtime.seed_step(config.seed, 0)
@@ -87,6 +88,7 @@ class Trainer:
         named = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
         self.optimizer: optim.Optimizer = build(OPTIMIZERS, settings.optimizer, named)
         self.schedule: optim.Schedule = build(SCHEDULES, settings.schedule, settings.steps)
+        self.limits = Limits(settings, self.ranks)
         self.journal = Journal(self.paths, self.ranks.first, settings.tensorboard)
         self.resumed = Resumed(self.model, self.optimizer, optim.averages(self.model, settings.ema))
         if settings.init_from and (fresh or not begun(self.paths)):
@@ -162,13 +164,17 @@ class Trainer:
     def run(self) -> int:
         state, settings = self.state, self.settings
         if self.limits.over(state) and state.finished:
-            self.journal.line(f"nothing to do: the run is complete at step {state.step} ({self.limits.reached(state)})")
+            limit, more = self.limits.reached(state)
+            self.journal.line(
+                f"nothing to do: the run is complete at step {state.step} ({limit}); to go on, set {more}"
+            )
             return 0
         state.finished = False  # a complete run goes on when its limit was raised
         if self.ranks.first:
             with write_file(self.paths.config) as stream:
                 stream.write(dump(self.config.tree()).encode())
         self._greet()
+        self.silent_since = time.monotonic()
         try:
             while not (over := self.limits.over(self.state)) or self.state.validated != self.state.step:
                 if over or (self._due(settings.validate_every) and self.state.validated != self.state.step):
@@ -180,8 +186,7 @@ class Trainer:
                 if self.stopping:
                     raise Stop
                 self.update()
-                if self._due(settings.log_every) and "steps" in self.state.since_log:  # it may have gone back
-                    self.log()
+                self._report()
             self._finish()
         except Stop:
             if self.saved != self.state.step:
@@ -215,10 +220,9 @@ class Trainer:
     def _say_done(self) -> None:
         best = checkpoint.by_score(checkpoint.complete(self.paths))[0]
         score = "" if best.score is None else f" ({self.settings.metric} {abs(best.score):.2f})"
-        state, minutes = self.state, self.limits.seconds(self.state) / 60
+        state, (limit, _) = self.state, self.limits.reached(self.state)
         self.journal.line(
-            f"done at step {state.step} ({self.limits.reached(state)}) after {minutes:.1f} minutes; "
-            f"best is {best.directory}{score}"
+            f"done at step {state.step} ({limit}) after {self.limits.took(state)}; best is {best.directory}{score}"
         )
 
     # --- one update ---
@@ -306,12 +310,22 @@ class Trainer:
         self.log_started = now
         return sums
 
+    def _report(self) -> None:
+        """Numbers, when they are due; and once a word before them, where the first ones take long to come."""
+        state, every, waited = self.state, self.settings.log_every, time.monotonic() - self.silent_since
+        if self._due(every) and "steps" in state.since_log:  # it may have gone back
+            self.log()
+        elif waited > SILENT:
+            self.journal.line(f"step {state.step} after {waited:.0f} seconds; numbers come every {every} steps")
+        else:
+            return
+        self.silent_since = math.inf
+
     def log(self) -> None:
         sums, state = self._collect(), self.state
         memory = max(self.ranks.most(runtime.peak_memory(self.runtime.device)))
-        self.journal.updates(
-            state.step, state.epochs, sums, self.limits.seconds(self.state), self.limits.passed, memory
-        )
+        seconds, left = self.limits.seconds(state), self.limits.left()
+        self.journal.updates(state.step, state.epochs, sums, seconds, self.limits.passed, left, memory)
         state.since_log = {}
         self.updater.totals.zero_()
         self._look_back()
@@ -429,7 +443,9 @@ class Trainer:
             )
             self.journal.line(self._batches())
         if self.settings.minutes:
-            self.journal.line("the limit is in minutes, so that the run cannot be reproduced exactly")
+            self.journal.line(
+                "the limit is in minutes: the run cannot be reproduced exactly, and its last validation comes on top"
+            )
         if not self.sets.valid:
             self.journal.line("warning: no validation set; the last checkpoint counts as the best")
 

@@ -28,7 +28,7 @@ from nmt.data.formats import Unit
 from nmt.data.languages import Sides
 from nmt.data.markup import Markup
 from nmt.data.oddities import Oddities
-from nmt.data.report import Suspicion, corpus_sentence
+from nmt.data.report import Suspicion, called, corpus_sentence
 from nmt.data.store import TEXT, Writer, let_go, map_file, record_batch, schema
 from nmt.data.survey import COLUMNS, Survey, Surveyed, chunks
 from nmt.data.tally import Tally
@@ -72,7 +72,9 @@ class Making:
             self.oddities.look_at_start(file)
         valid = dict(zip(data.valid, (list(c.read()) for c in corpora["valid"]), strict=True))
         test = dict(zip(data.test, (list(c.read()) for c in corpora["test"]), strict=True))
-        sets = {f"valid.{name}": units for name, units in valid.items()} | {f"test.{n}": u for n, u in test.items()}
+        sets = {
+            called(kind, n): units for kind, some in (("valid", valid), ("test", test)) for n, units in some.items()
+        }
         tagged = [bool(corpus.options.prefix) for corpus in (*corpora["valid"], *corpora["test"])]
         for units, has_tag in zip(valid.values(), tagged, strict=False):
             if not has_tag:

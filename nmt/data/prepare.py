@@ -272,7 +272,7 @@ def _differences(old: Any, new: Any, at: str) -> list[str]:
     return [
         difference
         for key in keys
-        for difference in _differences(old.get(key), new.get(key), f"{at}.{key}" if at else str(key))
+        for difference in _differences(old.get(key), new.get(key), report.called(at, str(key)) if at else str(key))
     ]
 
 

@@ -71,7 +71,7 @@ def lines(manifest: dict[str, Any]) -> list[str]:
         *manifest["markup"],
         *(f"warning: {sentence}" for sentence in manifest["suspicions"]),
         *(
-            f"warning: data.valid.{name} holds no lines; it is left out of validation"
+            f"warning: {called('data.valid', name)} holds no lines; it is left out of validation"
             for name, count in manifest["valid"].items()
             if not count
         ),
@@ -79,6 +79,11 @@ def lines(manifest: dict[str, Any]) -> list[str]:
         f"{manifest['pairs']:,} pairs for training, {pieces['src']:,} source and {pieces['tgt']:,} target pieces; "
         f"vocabulary {sizes}",
     ]
+
+
+def called(kind: str, name: str) -> str:
+    """data.valid.dev, data.test.news; the validation set that was given no name is just data.valid."""
+    return kind if kind.split(".")[-1] == name else f"{kind}.{name}"
 
 
 def corpus_sentence(corpus: dict[str, Any]) -> str:

@@ -250,14 +250,14 @@ def test_duplicates_and_held_out_lines_in_train_are_named_and_dropped(command: C
     said = succeed(command("prepare", config)).err
     assert "7 pairs read, 3 kept; dropped: " in said
     assert f"2 duplicate (first at {tmp_path}/train.src:3)" in said
-    assert f"1 source is in valid.valid (first at {tmp_path}/train.src:4)" in said
+    assert f"1 source is in valid (first at {tmp_path}/train.src:4)" in said
     assert f"1 source is in test.toy (first at {tmp_path}/train.src:5)" in said
     assert [src for src, _ in train_texts(tmp_path)] == ["x", "y", "z"]
     report = (tmp_path / "run/prepared/prepare.md").read_text()
     assert f"{tmp_path}/train.src:3: `x` — `x .`" in report
     said = succeed(command("prepare", config, *KEEP, "--fresh")).err
     assert "7 pairs read, 7 kept; kept, but: " in said
-    assert "2 duplicate" in said and "1 source is in valid.valid" in said and "1 source is in test.toy" in said
+    assert "2 duplicate" in said and "1 source is in valid" in said and "1 source is in test.toy" in said
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ pytestmark = [
 @pytest.mark.parametrize(
     ("name", "read", "dropped", "valid"),
     [
-        ("multi30k", 29_000, {"source is in valid.valid": 1, "duplicate": 3}, 1_014),
+        ("multi30k", 29_000, {"source is in valid": 1, "duplicate": 3}, 1_014),
         ("tatoeba_zh_en", 26_743, {}, 1_000),
     ],
 )
@@ -171,7 +171,7 @@ def test_a_manual_with_markup(report: Report) -> None:
     assert 50 < int(share) < 80
     counts = line_about(said, "python_docs_train.en.gz: ", "pairs read")
     keys = [[line.strip().casefold() for line in lines] for lines in sides[0]]
-    for number, name in enumerate(("valid.valid", "test.test")):
+    for number, name in enumerate(("valid", "test")):
         held = set(keys[number])
         shared = len([line for line in keys[2] if line in held])
         assert shared and f"{shared} source is in {name} (first at" in counts

@@ -14,7 +14,7 @@ import torch
 import yaml
 from conftest import make_toy, write
 from safetensors.torch import load_file
-from toy_runs import fit, last, log, resume_config, rows, send, when
+from toy_runs import fit, last, log, resume_config, rows, send, state_of, when
 
 from nmt import checkpoint
 from nmt.data.prepare import open_prepared
@@ -108,11 +108,25 @@ def test_a_run_limited_by_epochs_ends_with_its_last_pair_and_may_be_stopped(tmp_
 
 def test_a_run_limited_by_minutes_ends(tmp_path: Path):
     config = make_toy(tmp_path, train=300)
-    assert fit(config, "train.steps=null", "train.minutes=0.02") == 0
+    assert fit(config, "train.steps=null", "train.minutes=0.05") == 0
     assert "cannot be reproduced" in log(tmp_path / "run")
     assert last(tmp_path / "run").name != "step-00000000"
-    assert fit(config, "train.steps=null", "train.minutes=0.02") == 0
-    assert "nothing to do" in log(tmp_path / "run")
+    for minutes in ("0.05", "0.051"):  # used up already
+        assert fit(config, "train.steps=null", f"train.minutes={minutes}") == 0
+        said = log(tmp_path / "run").split("\n")[-2]
+        assert f"nothing to do: the run is complete at step {state_of(last(tmp_path / 'run'))['step']} " in said
+        assert f"({minutes} minutes); to go on, set train.minutes above 0.1, which are used up" in said
+
+
+def test_a_slow_run_says_early_and_once_that_it_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    config = make_toy(tmp_path, train=300, log_every=3)
+    assert fit(config, "train.steps=4") == 0
+    assert "seconds; numbers come" not in log(tmp_path / "run")
+    monkeypatch.setattr("nmt.train.SILENT", 0)
+    assert fit(config, "train.steps=4", fresh=True) == 0
+    said = [line for line in log(tmp_path / "run").splitlines() if " step " in line]
+    assert said[0].endswith(" step 1 after 0 seconds; numbers come every 3 steps")
+    assert " step 3  epoch " in said[1] and "numbers come" not in "".join(said[1:])
 
 
 # --- what is kept ---
@@ -215,7 +229,7 @@ def test_odd_validation_sets_work(tmp_path: Path, src: list[str], tgt: list[str]
 def test_an_empty_validation_set_is_a_warning_and_the_last_checkpoint_is_best(tmp_path: Path, capfd):
     config = with_valid(tmp_path, [], [])
     assert fit(config) == 0
-    assert "warning: data.valid.valid holds no lines" in capfd.readouterr().err
+    assert "warning: data.valid holds no lines" in capfd.readouterr().err
     assert "warning: no validation set" in log(tmp_path / "run")
     assert rows(tmp_path / "run", "valid") == []
     assert checkpoint.find(str(tmp_path / "run")).step == 10
