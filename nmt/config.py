@@ -98,7 +98,9 @@ class Train:
     subword_sampling: Annotated[Choice, "subwords drawn anew in every epoch"] = _choice("none")
     clip_norm: Annotated[float, Range(ge=0), "largest norm of the gradient; 0: no limit"] = 1.0
     device: Annotated[str, "auto, cpu, cuda, cuda:1 or mps"] = "auto"
-    threads: Annotated[Literal["auto"] | Count, "CPU threads; auto: the cores of this process"] = "auto"
+    threads: Annotated[Literal["auto"] | Count, "CPU threads; auto: OMP_NUM_THREADS, or the cores of this process"] = (
+        "auto"
+    )
     precision: Annotated[Literal["auto", "fp32", "bf16", "fp16"], "auto: bf16 where the device is good at it"] = "auto"
     compile: Annotated[
         Literal["auto"] | bool, "compile the loss (needs a C++ compiler on the CPU); auto: where it pays"

@@ -59,7 +59,7 @@ class Runtime:
 def choose(device: str = "auto", precision: str = "auto", threads: str | int = "auto") -> Runtime:
     """Resolves what the user asked for against what is there. Raises DeviceError when it is not."""
     chosen = _device(device)
-    count = max(1, processors() // started()[2]) if threads == "auto" else int(threads)
+    count = _usual_threads() if threads == "auto" else int(threads)
     if not 1 <= count <= MOST_THREADS:
         raise DeviceError(f"threads must be 1 to {MOST_THREADS:,}, but are {count:,} instead")
     torch.set_num_threads(count)
@@ -68,6 +68,14 @@ def choose(device: str = "auto", precision: str = "auto", threads: str | int = "
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
     return Runtime(chosen, _precision(precision, chosen), count)
+
+
+def _usual_threads() -> int:
+    """What the user says by OMP_NUM_THREADS, else the cores of this process."""
+    asked, here = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip(), started()[2]
+    if asked.isdecimal() and int(asked) > (here > 1):  # for several processes torchrun sets 1 by itself
+        return int(asked)
+    return max(1, processors() // here)
 
 
 def _device(name: str) -> torch.device:

@@ -36,7 +36,7 @@ from nmt.errors import DataError
 from nmt.files import sha256
 from nmt.jobs import ordered_map
 from nmt.progress import bar
-from nmt.tokenizer import TOKENIZERS, Tokenizer, Trainer, clean_lines
+from nmt.tokenizer import TOKENIZERS, Tokenizer, Trainer, blank, clean_lines
 
 
 @dataclass
@@ -134,7 +134,10 @@ class Making:
         alignment.add(features(clean_lines(src), clean_lines(tgt)))
         if not tagged:
             sides.add(src, tgt)
-        return Suspicion(f"data.{name}", alignment.verdict(), sides, lambda pair: (units[pair].file, units[pair].line))
+        blanks = [side for side, lines in (("source", src), ("target", tgt)) if lines and all(map(blank, lines))]
+        return Suspicion(
+            f"data.{name}", alignment.verdict(), sides, lambda pair: (units[pair].file, units[pair].line), blanks
+        )
 
     def _overlap(self, sets: dict[str, list[Unit]]) -> Overlap:
         held = ((name, unit.src, tgt) for name, units in sets.items() for unit in units for tgt in unit.tgts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nmt.data.alignment import Verdict
@@ -20,10 +20,11 @@ class Suspicion:
     verdict: Verdict
     sides: Sides
     place: Callable[[int], tuple[str, int]]  # file and line of a pair
+    blank: list[str] = field(default_factory=list)  # sides without any text, of a set to measure with
 
     def sentence(self) -> str:
         """What looks wrong, or nothing."""
-        found = []
+        found = [f"all lines of the {side} are blank, so that its scores say nothing" for side in self.blank]
         if self.sides.swapped():
             found.append("looks swapped: the source is in the target's language, and the other way round")
         else:

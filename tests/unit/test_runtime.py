@@ -105,6 +105,26 @@ def test_threads_beyond_reason_are_one_clear_error(monkeypatch: pytest.MonkeyPat
             runtime.choose("cpu", "fp32", threads)
 
 
+@pytest.mark.parametrize(
+    ("asked", "here", "count"),
+    [
+        *((None, 1, 8), ("3", 1, 3), ("1", 1, 1), ("3,2", 1, 3), ("", 1, 8), ("0", 1, 8), ("many", 1, 8)),
+        *((None, 4, 2), ("3", 4, 3), ("1", 4, 2)),  # 1 is what torchrun sets, whatever the user wants
+    ],
+)
+def test_threads_by_default_are_those_that_the_environment_asks_for_or_the_cores(
+    monkeypatch: pytest.MonkeyPatch, asked: str | None, here: int, count: int
+):
+    monkeypatch.setattr(runtime, "processors", lambda: 8)
+    monkeypatch.setattr(runtime, "started", lambda: (0, 0, here))
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert runtime.choose("cpu", "fp32").threads == count
+    assert runtime.choose("cpu", "fp32", 5).threads == 5
+
+
 def test_an_unknown_precision_is_one_clear_error():
     with pytest.raises(DeviceError, match="fp32, bf16 or fp16"):
         runtime.choose("cpu", "fp8")

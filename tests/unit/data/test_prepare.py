@@ -598,6 +598,16 @@ def test_one_pair_and_a_blank_reference_are_a_validation_set(place: Place) -> No
     assert list(place.prepare().valid()["valid"].texts()) == [("the cat", ("",))]
 
 
+def test_a_set_to_measure_with_that_is_blank_on_a_side_is_warned_of(place: Place) -> None:
+    place.write(valid=(b"\n \n", b"die Katze\n\n"), test=(b"\n", b"\n"))
+    place.prepare()
+    said = [line for line in place.said if "blank" in line]
+    blank = "all lines of the {} are blank, so that its scores say nothing"
+    assert said[0].startswith(f"warning: data.valid: {blank.format('source')}")
+    assert said[1].startswith(f"warning: data.test.t: {blank.format('source')}; {blank.format('target')}")
+    assert len(said) == 2
+
+
 def test_several_validation_sets_keep_their_names_and_order(place: Place) -> None:
     sets = "{z: {name: plain, src: valid.en, tgt: valid.de}, a: {name: plain, src: test.en, tgt: test.de}}"
     valid = place.prepare(f"data.valid={sets}").valid()
