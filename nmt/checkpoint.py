@@ -44,6 +44,7 @@ FORMAT = 1
 CHECKSUM = "checksum"  # of the state's other entries, or of a snapshot's weights
 ASIDE = "damaged-"  # before the name of a checkpoint that is not what was written
 ENGINE = "engine"  # in the state of a model whose weights only another program reads: its name
+EXPECTED = "MODEL must be the directory of a run, a checkpoint or an export, or a config file"
 WEIGHTS, OPTIMIZER, STATE, CONFIG = "model.safetensors", "optimizer.safetensors", "state.json", "config.yaml"
 
 
@@ -237,17 +238,18 @@ def find(model: str) -> Checkpoint:
     """Turns a MODEL argument (a directory: run, checkpoint, export; or a config file) into a verified checkpoint."""
     path = run_dir(model)
     if not path.is_dir():
-        raise CheckpointError(
-            f"{model}: {'is a file' if path.is_file() else 'does not exist'}; "
-            "MODEL must be the directory of a run, a checkpoint or an export, or a config file"
-        )
+        raise CheckpointError(f"{model}: {'is a file' if path.is_file() else 'does not exist'}; {EXPECTED}")
     if (path / STATE).exists():
         found = open_checkpoint(path)
     else:
         checkpoints = complete(Run(path))
         if not checkpoints:
             check_not_all_damaged(Run(path))
-            raise CheckpointError(f"{path}: holds no checkpoint; train it first: nmt train CONFIG")
+            if not Run(path).exists:
+                raise CheckpointError(f"{model}: is no model; {EXPECTED}")
+            raise CheckpointError(
+                f"{path}: holds no checkpoint yet; nmt train CONFIG writes one every train.save_every steps"
+            )
         found = by_score(checkpoints)[0]
     found.verify()
     return found

@@ -172,7 +172,7 @@ class EngineTranslator(Translator):
         stand_in: Any = _Opened(config.model.position.options.get("limit", POSITIONS))
         settings = replaced(config.search, search or {})
         self._set(stand_in, found.tokenizer(), settings, where, longest(config.data.filters))
-        self._belongs_to(found)
+        self._belongs_to(config)
         self.usual_batch = CUDA_BATCH_TOKENS if where.device.type == "cuda" else BATCH_TOKENS
         self.asked, self.batch_tokens = self._options(), self.usual_batch
 

@@ -88,7 +88,9 @@ class Result:
         made_by = dict(self.made_by)
         if "search" in made_by:
             made_by["search"] = " ".join(f"{key}:{value}" for key, value in made_by["search"].items())
-        return "\n".join([*lines, "  " + "|".join(f"{key}:{value}" for key, value in made_by.items())])
+        if "step" in made_by:  # of a file of translations nothing is known
+            lines.append("  " + "|".join(f"{key}:{value}" for key, value in made_by.items()))
+        return "\n".join(lines)
 
 
 @dataclass
@@ -211,7 +213,8 @@ def run(request: Request) -> list[Evaluation]:
     metrics = [[build(METRICS, Choice(*choice), test.tgt_lang) for choice in choices.items()] for test in tests]
     from_files = [[read_hypotheses(path, test) for path in request.hyps] for test in tests]
     from_models: list[list[Result]] = [[] for _ in tests]
-    for model, chosen in zip(request.models, found, strict=True):
+    for chosen in found:
+        model = str(chosen.directory)  # that of a run may be another by now
         translator = Translator(
             model, request.device, request.precision, request.threads, request.search, workers="auto"
         )

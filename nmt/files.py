@@ -14,6 +14,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import re
 import shutil
 import sys
 import zlib
@@ -204,9 +205,12 @@ def write_file(path: str | Path, overwrite: bool = True) -> Iterator[IO[bytes]]:
         with open(path, "wb") as stream:
             yield stream
         return
+    _remove_abandoned(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as raw:
+            with contextlib.suppress(OSError):  # not all file systems have locks
+                fcntl.flock(raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if path.suffix == ".gz":
                 with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
                     yield cast(IO[bytes], packed)
@@ -218,6 +222,16 @@ def write_file(path: str | Path, overwrite: bool = True) -> Iterator[IO[bytes]]:
         raise NmtError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Deletes what killed processes have left of writing a file: nobody holds the lock on it any more."""
+    ours = re.compile(rf"\.{re.escape(path.name)}\.\d+\.tmp")
+    for other in path.parent.glob(".*.tmp"):
+        if ours.fullmatch(other.name):
+            with contextlib.suppress(OSError), open(other, "rb+") as stream:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                other.unlink()
 
 
 def append_line(path: Path, line: str) -> None:

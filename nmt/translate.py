@@ -16,6 +16,7 @@ from nmt import checkpoint, ranks, runtime
 from nmt.blocks import LONGEST, Block, Blocks, Part, Pass, Translation, side_by_side
 from nmt.checkpoint import Checkpoint
 from nmt.choice import Choice, build, options_of
+from nmt.config import Config
 from nmt.data.batches import pad_sources
 from nmt.data.filters import longest
 from nmt.errors import CheckpointError, ConfigError, NmtError, NotFiniteError
@@ -41,6 +42,19 @@ def replaced(settings: Choice, options: dict[str, Any]) -> Choice:
     name = options.get("name", settings.name)
     shared = options_of(SEARCHES[name]) if isinstance(name, str) and name in SEARCHES else {}
     return Choice.read({**{k: v for k, v in settings.options.items() if k in shared}, **options, "name": str(name)})
+
+
+def _load(model: str) -> tuple[Checkpoint, Config, Tokenizer, Transformer]:
+    """A MODEL and what is in it."""
+
+    def read() -> tuple[Checkpoint, Config, Tokenizer, Transformer]:
+        found = checkpoint.find(model)
+        return found, found.config(), found.tokenizer(), found.load_model()
+
+    try:
+        return read()
+    except (CheckpointError, FileNotFoundError):  # a training that goes on may have deleted it, for another one
+        return read()
 
 
 def _workers(where: Runtime, threads: str | int) -> int:
@@ -78,8 +92,8 @@ class Translator:
         `banned` are phrases that no translation holds, as the tokenizer splits them. Raises CheckpointError or
         DeviceError.
         """
-        found = checkpoint.find(model)
-        config = found.config()
+        runtime.choose(device, precision, threads)  # says what is missing before anything is loaded
+        found, config, pieces, loaded = _load(model)
         precision = found.precision(precision)
         settings = replaced(config.search, search or {})
         runtime.keep_few_kernels()
@@ -87,8 +101,8 @@ class Translator:
         self.workers = _workers(where, threads) if workers == "auto" else int(workers)
         if self.workers > 1 and threads == "auto":
             where = runtime.choose(device, precision, 1)
-        self._set(found.load_model().to(where.device), found.tokenizer(), settings, where, longest(config.data.filters))
-        self._belongs_to(found)
+        self._set(loaded.to(where.device), pieces, settings, where, longest(config.data.filters))
+        self._belongs_to(config)
         if ensemble:
             self.predictor = Ensemble([self.model, *map(self._another, ensemble)])
         for phrase in banned:
@@ -97,15 +111,15 @@ class Translator:
         self.constraints.phrases = [ids[:-1].tolist() for ids in self.tokenizer.encode_tgt(list(banned))]
 
     def _another(self, name: str) -> Transformer:
-        found = checkpoint.find(name)
-        if found.tokenizer().digest() != self.tokenizer.digest():
+        _, _, pieces, loaded = _load(name)
+        if pieces.digest() != self.tokenizer.digest():
             raise CheckpointError(
                 f"{name}: has another vocabulary than the first model; an ensemble needs models with the same tokenizer"
             )
-        return found.load_model().to(self.runtime.device).freeze(self.runtime.dtype)
+        return loaded.to(self.runtime.device).freeze(self.runtime.dtype)
 
-    def _belongs_to(self, found: Checkpoint) -> None:
-        self.blocks.tags = [str(corpus.options.get("prefix", "")) for corpus in found.config().data.train]
+    def _belongs_to(self, config: Config) -> None:
+        self.blocks.tags = [str(corpus.options.get("prefix", "")) for corpus in config.data.train]
 
     @classmethod
     def of(
@@ -178,7 +192,12 @@ class Translator:
         # Whoever works: the batches of a text, which may change bf16, are the same for all numbers of workers.
         shares = min(SHARES, processors()) if self.runtime.device.type == "cpu" else 1
         places = self._places(batch_tokens) // self.beams
-        return self._stream(self.blocks.make(pairs, block, first, places, shares, warn), nbest)
+        return self._stream(self.blocks.make(pairs, block, first, places, shares, self._most(), warn), nbest)
+
+    def _most(self) -> int:
+        """Pieces of a translation."""
+        limits = int(self.settings.options.get("max_length", 0)), self.predictor.longest
+        return min(filter(None, limits), default=sys.maxsize)
 
     def _places(self, batch_tokens: int | None) -> int:
         """Source places of a batch, beams counted."""

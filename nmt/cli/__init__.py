@@ -83,5 +83,9 @@ def main() -> None:
         sys.exit(app(standalone_mode=False))
     except USAGE_ERROR as error:
         sys.exit(_wrong_usage(error))
+    except OSError as error:
+        if "--help" not in sys.argv:  # what typer writes by itself
+            raise
+        sys.exit(_complain(f"error: stdout: cannot be written: {error.strerror}"))
     except NmtError as error:
         sys.exit(_complain("\n".join(f"error: {line}" for line in str(error).split("\n"))))

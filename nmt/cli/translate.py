@@ -79,6 +79,8 @@ def translate(
     search = search_options(overrides or []) | _search(beam, greedy, sample)
     given = {"length_penalty": length_penalty, "max_length": max_length, "seed": seed}
     search |= {option: value for option, value in given.items() if value is not None}
+    if seed is not None and search.get("name") != "sample":
+        raise NmtError("--seed is that of what is drawn; give --sample with it")
     if column is not None and (as_json or nbest is not None):
         raise NmtError("--column adds one translation to each row; leave out --json and --nbest")
     # All that can be wrong is looked at before the model is loaded and before anything is written.
@@ -92,6 +94,8 @@ def translate(
     for path in filter(None, (output, attention)):
         if path != "-":
             check_writable(path, overwrite)
+    if tgt_prefix is not None and column is None:
+        _check_beside(input, tgt_prefix)
     share = _share(input, output, live or bool(attention or workers))
     count = 1 if live or everywhere()[1] > 1 else workers or "auto"
     if engine == Engine.nmt:
@@ -144,6 +148,19 @@ def _share(input: str, output: str, alone: bool) -> _Share:
         )
     begin, end = total * rank // world, total * (rank + 1) // world
     return _Share(begin, end if rank + 1 < world else None, end - begin)
+
+
+def _check_beside(input: str, tgt_prefix: str) -> None:
+    """Where lines are quickly counted, this is known before the work; for others the translator finds it out."""
+    from nmt.errors import DataError
+    from nmt.files import lines_in
+
+    lines, prefixes = lines_in(input), lines_in(tgt_prefix)
+    if None not in (lines, prefixes) and lines != prefixes:
+        raise DataError(
+            f"{input} has {lines:,} line{'s' * (lines != 1)}, but {tgt_prefix} has {prefixes:,}; "
+            "there must be one target prefix for each line"
+        )
 
 
 @contextlib.contextmanager

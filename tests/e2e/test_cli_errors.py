@@ -252,6 +252,7 @@ def test_translate_refuses_before_it_loads_a_model(command: Any, tmp_path: Path)
     """Case 15: none of these gets as far as finding out that there is no model."""
     (tmp_path / "in.txt").write_text("a\n")
     (tmp_path / "out.txt").write_text("precious\n")
+    (tmp_path / "short.txt").write_text("")
     (tmp_path / "dir").mkdir()
     before = contents(tmp_path)
     mistakes: list[tuple[list[str], str]] = [
@@ -262,6 +263,8 @@ def test_translate_refuses_before_it_loads_a_model(command: Any, tmp_path: Path)
         (["model", "in.txt", "-o", "none/out.txt"], "none does not exist"),
         (["model", "in.txt", "-o", "in.txt/out.txt"], "in.txt"),
         (["model", "in.txt", "--greedy", "--beam", "3"], "exclude each other"),
+        (["model", "in.txt", "--seed", "3"], "--seed is that of what is drawn; give --sample with it"),
+        (["model", "in.txt", "--tgt-prefix", "short.txt"], "in.txt has 1 line, but short.txt has 0;"),
         (["model", "in.txt", "-s", "train.steps=3"], "search.KEY=VALUE"),
         (["model", "in.txt", "-s", "search.beam"], "search.KEY=VALUE"),
     ]
@@ -273,13 +276,15 @@ def test_translate_refuses_before_it_loads_a_model(command: Any, tmp_path: Path)
 def test_what_is_no_model(command: Any, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("a\n")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "begun" / "prepared").mkdir(parents=True)
     (tmp_path / "no_run.yaml").write_text("seed: 1\n")
     before = contents(tmp_path)
     for model, message in (
         ("gone", "does not exist"),
         ("gone.yaml", "does not exist"),
         ("in.txt", "is a file"),
-        ("empty", "holds no checkpoint"),
+        ("empty", "is no model; MODEL must be the directory of a run, a checkpoint or an export, or a config file"),
+        ("begun", "holds no checkpoint yet; nmt train CONFIG writes one every train.save_every steps"),
         ("no_run.yaml", "names no run_dir"),
     ):
         for arguments in (["translate", model, "in.txt", "-o", "out.txt"], ["evaluate", model]):

@@ -216,6 +216,7 @@ def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
     [
         ("config demo >/dev/full", 2, "error: stdout: cannot be written: No space left on device\n"),
         ("config demo >&-", 2, "error: stdout: is closed; name a file to write, or leave it open\n"),
+        ("translate --help >/dev/full", 2, "error: stdout: cannot be written: No space left on device\n"),
         ("--version >/dev/full", 2, "error: stdout: cannot be written: No space left on device\n"),
         ("config demo 2>&-", 0, ""),
         ("config nosuch 2>/dev/full", 2, ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import inspect
 import io
 import itertools
@@ -281,13 +282,18 @@ def test_a_translation_begins_with_the_words_given(command, copy_run: Path, tmp_
 
 def test_words_given_need_a_line_each_and_a_vocabulary(command, copy_run: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "in", ["a", "b", "c"])
-    for given, said in (
-        (["a"], "the target prefixes end before number 2"),
-        (["a"] * 4, "the lines end before number 4"),
-        (["", "a 猫"], "line 2: its target prefix 'a 猫' has characters that the vocabulary lacks"),
+    prefixes, packed = tmp_path / "begin", tmp_path / "begin.gz"
+    for given, name, said in (
+        (["a"], prefixes, f"{source} has 3 lines, but {prefixes} has 1; there must be one target prefix for each line"),
+        (["a"], packed, "the target prefixes end before number 2"),
+        (["a"] * 4, packed, "the lines end before number 4"),
+        (["", "a 猫", ""], prefixes, "line 2: its target prefix 'a 猫' has characters that the vocabulary lacks"),
+        (["", "a b c d", "a b c"], prefixes, "line 2: its target prefix 'a b c d' has 4 pieces, but a translation has"),
     ):
-        prefixes = write(tmp_path / "begin", given + [""] * (len(given) == 2))
-        answer = command("translate", copy_run / "run", source, "-o", tmp_path / "out", "--tgt-prefix", prefixes)
+        write(prefixes, given)
+        packed.write_bytes(gzip.compress(prefixes.read_bytes()))
+        options = ["-o", tmp_path / "out", "--tgt-prefix", name, "--max-length", "3"]
+        answer = command("translate", copy_run / "run", source, *options)
         assert answer.code == 2 and said in answer.err
         assert not (tmp_path / "out").exists()
 
@@ -296,6 +302,8 @@ def test_wrong_arguments_of_the_library_are_said_at_once(translator: Translator)
     for nbest in (0, 99):
         with pytest.raises(NmtError, match=f"{nbest} hypotheses of each line were asked for"):
             translator.stream(["a"], nbest=nbest)
+    with pytest.raises(TypeError, match="line 2: must be a str, but is of type NoneType instead"):
+        translator.translate(["a", None, "b"])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="`tgt_prefixes` must be a list of lines"):
         translator.stream(["a"], tgt_prefixes="b")
 

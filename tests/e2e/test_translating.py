@@ -23,8 +23,10 @@ from copier import Copier
 
 from nmt import checkpoint, runtime, variants
 from nmt.blocks import Translation
+from nmt.checkpoint import Checkpoint
 from nmt.choice import Choice
 from nmt.errors import ConfigError, NmtError
+from nmt.model.transformer import Transformer
 from nmt.score import log_probs
 from nmt.tokenizer import EOS, TOKENIZERS, Tokenizer
 from nmt.train import train
@@ -523,6 +525,7 @@ def test_a_model_and_a_file_are_scored_alike(command, copy_run: Path, tmp_path: 
     text = out.decode()
     assert f"bleu {of_model['scores']['bleu']['value']:.2f}" in text
     assert of_model["scores"]["bleu"]["signature"] in text
+    assert text.splitlines()[-1].startswith("  length ratio"), "of a file nothing more is known"
 
 
 @pytest.mark.parametrize(
@@ -575,6 +578,23 @@ def test_a_checkpoint_outside_of_its_run_writes_nothing_around_it(copy_run: Path
     assert code == 0, err
     assert math.isfinite(json.loads(out)[0]["scores"]["bleu"]["value"])
     assert sorted(p.name for p in (tmp_path / "some").rglob("*") if p.is_dir()) == ["model", "where"]
+
+
+def test_a_checkpoint_that_a_training_deletes_while_it_is_loaded_is_looked_for_again(
+    copy_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    shutil.copytree(copy_run / "run", tmp_path / "run")
+    best, load_model = checkpoint.find(str(tmp_path / "run")).directory, Checkpoint.load_model
+
+    def too_late(found: Checkpoint) -> Transformer:
+        if found.directory == best:
+            shutil.rmtree(best)
+        return load_model(found)
+
+    monkeypatch.setattr(Checkpoint, "load_model", too_late)
+    assert Translator(str(tmp_path / "run"), "cpu", threads=1).translate(["a b"]) == ["a b"]
+    with pytest.raises(NmtError, match="does not exist"):
+        Translator(str(best), "cpu", threads=1)
 
 
 def test_a_wrong_search_is_an_error_before_the_model_is_used(copy_run: Path):

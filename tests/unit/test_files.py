@@ -270,6 +270,26 @@ def test_an_error_while_writing_leaves_what_was_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_a_killed_process_left_of_a_file_goes_when_it_is_written_again(tmp_path: Path) -> None:
+    path, abandoned, others = (
+        tmp_path / "a[1].txt",
+        tmp_path / ".a[1].txt.1.tmp",
+        [".a1.txt.1.tmp", ".a[1].txt.b.1.tmp"],
+    )
+    for name in (abandoned.name, *others):
+        (tmp_path / name).write_text("half")
+    with write_file(path) as stream:
+        assert not abandoned.exists()
+        at_work = tmp_path / f".{path.name}.{os.getpid()}.tmp"
+        at_work = at_work.rename(tmp_path / ".a[1].txt.2.tmp")  # as if another process were at it
+        stream.write(b"whole")
+        with write_file(path) as again:
+            again.write(b"sooner")
+        at_work.rename(tmp_path / f".{path.name}.{os.getpid()}.tmp")
+    assert path.read_bytes() == b"whole"
+    assert sorted(os.listdir(tmp_path)) == sorted([path.name, *others])
+
+
 def test_a_name_in_gz_is_compressed_and_the_same_text_gives_the_same_bytes(tmp_path: Path) -> None:
     packed = []
     for name in ("a.gz", "b.gz"):
