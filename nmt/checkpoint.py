@@ -231,7 +231,7 @@ def run_dir(name: str) -> Path:
     tree = parse_yaml("\n".join(read_lines(path)), str(path))
     if not isinstance(tree, dict) or not isinstance(tree.get("run_dir"), str):
         raise CheckpointError(f"{path}: names no run_dir")
-    return Path(tree["run_dir"])
+    return Path(tree["run_dir"]).expanduser()
 
 
 def find(model: str) -> Checkpoint:

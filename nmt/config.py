@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 import re
 import typing
 from collections.abc import Iterator, Sequence
@@ -235,6 +236,8 @@ def _validate(source: Source) -> Config:
     found = list(_cross_checks(config, source))
     if found:
         raise ConfigError("\n".join(found))
+    config.run_dir, config.data.root = map(os.path.expanduser, (config.run_dir, config.data.root))
+    config.train.init_from = config.train.init_from and os.path.expanduser(config.train.init_from)
     return config
 
 

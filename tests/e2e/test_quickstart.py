@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
-from conftest import run_nmt
+from conftest import Answer, make_toy, run_nmt
 
+from nmt import variants
 from nmt.choice import Choice, problems
 from nmt.data.formats import FORMATS
+from nmt.errors import ConfigError
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```yaml\n(.*?)```", README, re.S)
 SMALL = (
     "data.train.0.limit=5000",
     "data.test.demo.split=valid",
@@ -61,9 +66,34 @@ def test_the_run_directory_is_as_the_readme_draws_it(demo: Path) -> None:
     assert (run / "valid/step-00000004.en").read_bytes().count(b"\n") == 500
 
 
+def test_the_smallest_config_of_the_readme_trains_and_needs_all_that_it_has(
+    tmp_path: Path, command: Callable[..., Answer]
+) -> None:
+    (text,) = (block for block in BLOCKS if "run_dir" in block)
+    (tmp_path / "my.yaml").write_text(text)
+    make_toy(tmp_path, train=100)
+    for ours, theirs in (("train", "train"), ("valid", "valid"), ("test", "news")):
+        for side, language in (("src", "en"), ("tgt", "de")):
+            (tmp_path / f"{ours}.{side}").rename(tmp_path / f"{theirs}.{language}")
+    answer = command("train", "my.yaml", "-s", "model.dim=32", "-s", "train.steps=2", "-s", "train.device=cpu")
+    assert answer.code == 0, answer.err
+    assert b"bleu" in command("evaluate", "runs/my").out
+    optional = {("data", "valid"), ("data", "test")}
+    tree = yaml.safe_load(text)
+    for path in [(key,) for key in tree] + [(a, b) for a in ("data", "model", "train") for b in tree[a]]:
+        less = copy.deepcopy(tree)
+        section = less if len(path) == 1 else less[path[0]]
+        del section[path[-1]]
+        (tmp_path / "less.yaml").write_text(yaml.safe_dump(less))
+        if path in optional:
+            variants.load(str(tmp_path / "less.yaml"))
+        else:
+            with pytest.raises(ConfigError, match=path[0]):
+                variants.load(str(tmp_path / "less.yaml"))
+
+
 def test_the_readme_names_only_corpora_that_can_be_configured() -> None:
-    block = next(b for b in re.findall(r"```yaml\n(.*?)```", README, re.S) if "name: plain" in b)
-    corpora = [Choice.read(item) for item in yaml.safe_load(block)]
+    corpora = [Choice.read(item) for item in yaml.safe_load(next(b for b in BLOCKS if b.startswith("- ")))]
     assert {corpus.name for corpus in corpora} == set(FORMATS)
     assert [problem for corpus in corpora for problem in problems(FORMATS, corpus)] == []
 

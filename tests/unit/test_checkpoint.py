@@ -256,7 +256,7 @@ def test_model_arguments_that_name_nothing(tmp_path: Path):
     for name, message in [
         ("missing", "does not exist"),
         ("file.pt", "is a file; MODEL must be"),
-        ("empty", "holds no checkpoint"),
+        ("empty", "is no model; MODEL must be"),
         ("no-run.yaml", "names no run_dir"),
     ]:
         with pytest.raises(NmtError, match=message):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.checkpoint import run_dir
 from nmt.choice import Choice
 from nmt.config import Config, from_tree
 from nmt.errors import ConfigError, NmtError
@@ -77,6 +78,15 @@ def test_a_small_config_gets_the_documented_defaults(file: Path) -> None:
     assert config.search == Choice("beam", {"beam": 5, "stop": "enough", "length_penalty": 1.0, **limits})
     assert list(config.metrics) == ["bleu", "chrf"]
     assert config.metrics["bleu"] == {"tokenize": "auto", "lowercase": False}
+
+
+def test_a_tilde_is_the_home_directory(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    config = load(str(file), ["run_dir=~/x", "data.root=~/text", "train.init_from=~/y"])
+    assert (config.run_dir, config.data.root, config.train.init_from) == ("/home/me/x", "/home/me/text", "/home/me/y")
+    file.write_text(SMALL.replace("runs/x", "~/runs/x"))
+    assert run_dir(str(file)) == Path("/home/me/runs/x")
+    assert load(str(file), ["run_dir=a~/b"]).run_dir == "a~/b"
 
 
 def test_one_validation_corpus_needs_no_name_and_several_keep_theirs(file: Path) -> None:
