@@ -16,7 +16,8 @@ KeyPath = tuple[str | int, ...]
 
 
 def dotted(path: KeyPath) -> str:
-    return ".".join(map(str, path))
+    """For people: the validation set that was given no name, and is called valid then, is data.valid."""
+    return ".".join(str(key) for at, key in enumerate(path) if at == 0 or key != path[at - 1])
 
 
 class _Loader(yaml.SafeLoader):

@@ -28,7 +28,7 @@ from nmt.data.formats import Unit
 from nmt.data.languages import Sides
 from nmt.data.markup import Markup
 from nmt.data.oddities import Oddities
-from nmt.data.report import Suspicion, called, corpus_sentence
+from nmt.data.report import Suspicion, corpus_sentence
 from nmt.data.store import TEXT, Writer, let_go, map_file, record_batch, schema
 from nmt.data.survey import COLUMNS, Survey, Surveyed, chunks
 from nmt.data.tally import Tally
@@ -36,6 +36,7 @@ from nmt.errors import DataError
 from nmt.files import sha256
 from nmt.jobs import ordered_map
 from nmt.progress import bar
+from nmt.strict_yaml import dotted
 from nmt.tokenizer import TOKENIZERS, Tokenizer, Trainer, blank, clean_lines
 
 
@@ -73,7 +74,7 @@ class Making:
         valid = dict(zip(data.valid, (list(c.read()) for c in corpora["valid"]), strict=True))
         test = dict(zip(data.test, (list(c.read()) for c in corpora["test"]), strict=True))
         sets = {
-            called(kind, n): units for kind, some in (("valid", valid), ("test", test)) for n, units in some.items()
+            dotted((kind, n)): units for kind, some in (("valid", valid), ("test", test)) for n, units in some.items()
         }
         tagged = [bool(corpus.options.prefix) for corpus in (*corpora["valid"], *corpora["test"])]
         for units, has_tag in zip(valid.values(), tagged, strict=False):

@@ -27,6 +27,7 @@ from nmt.errors import BusyError, CheckpointError, ConfigError, DataError, NmtEr
 from nmt.files import check_space, sha256, write_directory
 from nmt.jobs import processors, without_collecting
 from nmt.run import Run
+from nmt.strict_yaml import KeyPath, dotted
 from nmt.tokenizer import TOKENIZERS, Tokenizer, Trainer
 
 MANIFEST, REPORT = "manifest.json", "prepare.md"
@@ -243,7 +244,7 @@ def _held_out(config: Config) -> list[Any]:
 
 def _check_same(prepared: Prepared, config: Config, say: Say, tokenizer_from: Path | None) -> None:
     manifest = prepared.manifest
-    changes = _differences(manifest["settings"], json.loads(json.dumps(_settings(config, tokenizer_from))), "")
+    changes = _differences(manifest["settings"], json.loads(json.dumps(_settings(config, tokenizer_from))))
     known = {entry["path"] for entry in manifest["inputs"]}
     for entry in manifest["inputs"]:
         path = Path(config.data.root) / entry["path"]
@@ -262,18 +263,14 @@ def _check_same(prepared: Prepared, config: Config, say: Say, tokenizer_from: Pa
         say("note: data.test has sets that it had not when the data was prepared; train may hold lines of theirs")
 
 
-def _differences(old: Any, new: Any, at: str) -> list[str]:
+def _differences(old: Any, new: Any, at: KeyPath = ()) -> list[str]:
     """What is not the same, a phrase for each setting."""
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         old, new = dict(enumerate(old)), dict(enumerate(new))
     if not isinstance(old, dict) or not isinstance(new, dict) or old.get("name") != new.get("name"):
-        return [] if old == new else [f"{at}: {_short(old)} -> {_short(new)}"]
+        return [] if old == new else [f"{dotted(at)}: {_short(old)} -> {_short(new)}"]
     keys = dict.fromkeys([*old, *new])
-    return [
-        difference
-        for key in keys
-        for difference in _differences(old.get(key), new.get(key), report.called(at, str(key)) if at else str(key))
-    ]
+    return [difference for key in keys for difference in _differences(old.get(key), new.get(key), (*at, key))]
 
 
 def _short(value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from nmt.data.alignment import Verdict
 from nmt.data.languages import Sides
+from nmt.strict_yaml import dotted
 
 MOST_SAME = 0.5  # of the pairs may have equal sides
 
@@ -72,7 +73,7 @@ def lines(manifest: dict[str, Any]) -> list[str]:
         *manifest["markup"],
         *(f"warning: {sentence}" for sentence in manifest["suspicions"]),
         *(
-            f"warning: {called('data.valid', name)} holds no lines; it is left out of validation"
+            f"warning: {dotted(('data', 'valid', name))} holds no lines; it is left out of validation"
             for name, count in manifest["valid"].items()
             if not count
         ),
@@ -80,11 +81,6 @@ def lines(manifest: dict[str, Any]) -> list[str]:
         f"{manifest['pairs']:,} pairs for training, {pieces['src']:,} source and {pieces['tgt']:,} target pieces; "
         f"vocabulary {sizes}",
     ]
-
-
-def called(kind: str, name: str) -> str:
-    """data.valid.dev, data.test.news; the validation set that was given no name is just data.valid."""
-    return kind if kind.split(".")[-1] == name else f"{kind}.{name}"
 
 
 def corpus_sentence(corpus: dict[str, Any]) -> str:

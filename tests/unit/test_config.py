@@ -95,6 +95,7 @@ def test_one_validation_corpus_needs_no_name_and_several_keep_theirs(file: Path)
     assert [(name, choice.name) for name, choice in several.data.valid.items()] == [("dev", "plain"), ("news", "demo")]
     assert load(str(file), ["data.valid=demo"]).data.valid["valid"].name == "demo"
     assert load(str(file), ["data.valid="]).data.valid == {}
+    assert "`data.valid` `demo` has no option `splot`" in problems(file, "data.valid={name: demo, splot: dev}")[0]
 
 
 def test_one_training_corpus_needs_no_list(file: Path) -> None:
