@@ -93,7 +93,7 @@ class Blocks:
         """Blocks of `size` lines, each line with the words that its translation begins with, numbered from `first`.
 
         Batches have at most so many `places` of sources, and are a multiple of `shares` if they are few. A translation
-        has `most` pieces.
+        has at most `most` pieces.
         """
         iterator = iter(pairs)
         while chunk := list(islice(iterator, size)):

@@ -45,7 +45,7 @@ def replaced(settings: Choice, options: dict[str, Any]) -> Choice:
 
 
 def _load(model: str) -> tuple[Checkpoint, Config, Tokenizer, Transformer]:
-    """A MODEL and what is in it."""
+    """A MODEL, with all that is read of it."""
 
     def read() -> tuple[Checkpoint, Config, Tokenizer, Transformer]:
         found = checkpoint.find(model)
@@ -92,7 +92,8 @@ class Translator:
         `banned` are phrases that no translation holds, as the tokenizer splits them. Raises CheckpointError or
         DeviceError.
         """
-        runtime.choose(device, precision, threads)  # says what is missing before anything is loaded
+        # Says what is missing before anything is loaded; that needs no more threads, which must not be forked.
+        runtime.choose(device, precision, 1 if threads == "auto" else threads)
         found, config, pieces, loaded = _load(model)
         precision = found.precision(precision)
         settings = replaced(config.search, search or {})

@@ -80,7 +80,7 @@ def translate(
     given = {"length_penalty": length_penalty, "max_length": max_length, "seed": seed}
     search |= {option: value for option, value in given.items() if value is not None}
     if seed is not None and search.get("name") != "sample":
-        raise NmtError("--seed is that of what is drawn; give --sample with it")
+        raise NmtError("--seed needs --sample: only what is drawn has a seed")
     if column is not None and (as_json or nbest is not None):
         raise NmtError("--column adds one translation to each row; leave out --json and --nbest")
     # All that can be wrong is looked at before the model is loaded and before anything is written.

@@ -263,7 +263,7 @@ def test_translate_refuses_before_it_loads_a_model(command: Any, tmp_path: Path)
         (["model", "in.txt", "-o", "none/out.txt"], "none does not exist"),
         (["model", "in.txt", "-o", "in.txt/out.txt"], "in.txt"),
         (["model", "in.txt", "--greedy", "--beam", "3"], "exclude each other"),
-        (["model", "in.txt", "--seed", "3"], "--seed is that of what is drawn; give --sample with it"),
+        (["model", "in.txt", "--seed", "3"], "--seed needs --sample: only what is drawn has a seed"),
         (["model", "in.txt", "--tgt-prefix", "short.txt"], "in.txt has 1 line, but short.txt has 0;"),
         (["model", "in.txt", "-s", "train.steps=3"], "search.KEY=VALUE"),
         (["model", "in.txt", "-s", "search.beam"], "search.KEY=VALUE"),
