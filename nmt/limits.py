@@ -67,5 +67,6 @@ class Limits:
         return f"{minutes:.1f} minutes{more}"
 
 
-def counted(number: float, unit: str) -> str:
-    return f"{number:.10g} {unit}{'s' * (number != 1)}"
+def counted(number: float, unit: str, units: str = "") -> str:
+    """1 batch, 2 batches."""
+    return f"{number:,.10g} {unit if number == 1 else units or unit + 's'}"

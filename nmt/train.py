@@ -26,7 +26,7 @@ from nmt.errors import NotFiniteError
 from nmt.feed import Ahead, Feed, Pairs, Position, Ready
 from nmt.files import write_file
 from nmt.journal import Journal, summary_writer
-from nmt.limits import Limits
+from nmt.limits import Limits, counted
 from nmt.loss import OBJECTIVES, Objective
 from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
@@ -438,9 +438,8 @@ class Trainer:
                 self.journal.line(f"not the same as before the stop: {difference}")
         else:
             processes = f"{self.ranks.world} processes, each " if self.ranks.world > 1 else ""
-            self.journal.line(
-                f"{count:,} parameters on {processes}{where.device} in {where.precision}, {where.threads} CPU threads"
-            )
+            threads = counted(where.threads, "CPU thread")
+            self.journal.line(f"{count:,} parameters on {processes}{where.device} in {where.precision}, {threads}")
             self.journal.line(self._batches())
         if self.settings.minutes:
             self.journal.line(
@@ -453,9 +452,9 @@ class Trainer:
         epoch = self.feed.judged()
         operations = 6 * sum(p.numel() for p in self.model.parameters() if p.ndim == 2) * epoch.tokens
         return (
-            f"{len(self.sets.train):,} pairs; an epoch has about {epoch.batches:,} batches of "
-            f"{epoch.tokens:,.0f} target tokens, {epoch.padding:.1%} padding; "
-            f"an update costs about {operations / 1e9:,.0f} GFLOP in {self.state.accumulate} micro-batches"
+            f"{len(self.sets.train):,} pairs; an epoch has about {counted(epoch.batches, 'batch', 'batches')} of "
+            f"{epoch.tokens:,.0f} target tokens, {epoch.padding:.1%} padding; an update costs about "
+            f"{operations / 1e9:,.0f} GFLOP in {counted(self.state.accumulate or 1, 'micro-batch', 'micro-batches')}"
         )
 
 
