@@ -69,7 +69,7 @@ def config(job: Job, vocabulary: Path) -> dict:
             "epochs": NEVER,
             "validation_freq": job.save_every or NEVER,
             "keep_best_ckpts": -1,  # all
-            "logging_freq": NEVER,
+            "logging_freq": job.save_every or NEVER,
             "early_stopping_metric": "loss",
             "overwrite": True,
         },
