@@ -87,13 +87,11 @@ class Blocks:
         first: int,
         places: int,
         shares: int,
-        most: int,
         warn: Callable[[str], None],
     ) -> Iterator[Block]:
         """Blocks of `size` lines, each line with the words that its translation begins with, numbered from `first`.
 
-        Batches have at most so many `places` of sources, and are a multiple of `shares` if they are few. A translation
-        has at most `most` pieces.
+        Batches have at most so many `places` of sources, and are a multiple of `shares` if they are few.
         """
         iterator = iter(pairs)
         while chunk := list(islice(iterator, size)):
@@ -102,7 +100,7 @@ class Blocks:
                 if not isinstance(line, str):
                     raise TypeError(f"line {number:,}: must be a str, but is of type {type(line).__name__} instead")
             parts = self._parts(lines, first, warn)
-            self._begin([(of_line, begin) for of_line, (_, begin) in zip(parts, chunk, strict=True)], most)
+            self._begin([(of_line, begin) for of_line, (_, begin) in zip(parts, chunk, strict=True)])
             # Longest first: if memory does not suffice, that shows at once.
             ordered = sorted(chain.from_iterable(parts), key=lambda part: -len(part.ids))
             # Nothing but blank lines is a batch too, so that they come back in their turn.
@@ -141,7 +139,7 @@ class Blocks:
     def _pieces(self, texts: list[str]) -> list[int]:
         return [len(ids) - 1 for ids in self.tokenizer.encode_src(texts)]
 
-    def _begin(self, begun: list[tuple[list[Part], str]], most: int) -> None:
+    def _begin(self, begun: list[tuple[list[Part], str]]) -> None:
         """Has the translation of each line, that is of the first of its parts, begin with the words beside it."""
         begun = [(parts, words) for parts, words in begun if parts and not blank(words)]
         if not begun:
@@ -150,11 +148,6 @@ class Blocks:
             if UNK in ids:
                 raise DataError(
                     f"line {parts[0].line}: its target prefix {words!r} has characters that the vocabulary lacks"
-                )
-            if len(ids) - 1 > most:
-                raise DataError(
-                    f"line {parts[0].line}: its target prefix {words!r} has {len(ids) - 1} pieces, but a translation "
-                    f"has at most {most}; allow for more (--max-length, search.max_length)"
                 )
             parts[0].begin = ids[:-1].tolist()
 

@@ -7,6 +7,7 @@ import math
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from nmt.choice import Choice, build, options_of
 from nmt.config import Config
 from nmt.data.batches import pad_sources
 from nmt.data.filters import longest
-from nmt.errors import CheckpointError, ConfigError, NmtError, NotFiniteError
+from nmt.errors import CheckpointError, ConfigError, DataError, NmtError, NotFiniteError
 from nmt.jobs import ordered_map, processors
 from nmt.model.transformer import Transformer
 from nmt.progress import say
@@ -193,12 +194,7 @@ class Translator:
         # Whoever works: the batches of a text, which may change bf16, are the same for all numbers of workers.
         shares = min(SHARES, processors()) if self.runtime.device.type == "cpu" else 1
         places = self._places(batch_tokens) // self.beams
-        return self._stream(self.blocks.make(pairs, block, first, places, shares, self._most(), warn), nbest)
-
-    def _most(self) -> int:
-        """Pieces of a translation."""
-        limits = int(self.settings.options.get("max_length", 0)), self.predictor.longest
-        return min(filter(None, limits), default=sys.maxsize)
+        return self._stream(self.blocks.make(pairs, block, first, places, shares, warn), nbest)
 
     def _places(self, batch_tokens: int | None) -> int:
         """Source places of a batch, beams counted."""
@@ -211,6 +207,7 @@ class Translator:
 
         def batches() -> Iterator[list[Part]]:
             for block in made:
+                self._check_begun(block)
                 blocks.append(block)
                 yield from list(block.waiting)
 
@@ -218,6 +215,17 @@ class Translator:
             self._decode(blocks[0].waiting.popleft(), found, nbest)
             if not blocks[0].waiting:
                 yield from blocks.popleft().translations(nbest)
+
+    def _check_begun(self, block: Block) -> None:
+        """Raises DataError for a line whose translation begins with more pieces than it may have."""
+        limits = int(self.settings.options.get("max_length", 0)), self.predictor.longest
+        most = min(filter(None, limits), default=sys.maxsize)
+        for part in chain.from_iterable(block.parts):
+            if len(part.begin) > most:
+                raise DataError(
+                    f"line {part.line}: its target prefix has {len(part.begin)} pieces, but a translation has at most "
+                    f"{most}; allow for more (--max-length, search.max_length)"
+                )
 
     def _decode(self, batch: list[Part], found: list[list[Hypothesis]], nbest: int) -> None:
         for part, hypotheses in zip(batch, found, strict=True):

@@ -288,7 +288,7 @@ def test_words_given_need_a_line_each_and_a_vocabulary(command, copy_run: Path, 
         (["a"], packed, "the target prefixes end before number 2"),
         (["a"] * 4, packed, "the lines end before number 4"),
         (["", "a 猫", ""], prefixes, "line 2: its target prefix 'a 猫' has characters that the vocabulary lacks"),
-        (["", "a b c d", "a b c"], prefixes, "line 2: its target prefix 'a b c d' has 4 pieces, but a translation has"),
+        (["", "a b c d", "a b c"], prefixes, "line 2: its target prefix has 4 pieces, but a translation has at most"),
     ):
         write(prefixes, given)
         packed.write_bytes(gzip.compress(prefixes.read_bytes()))
