@@ -14,6 +14,7 @@ from nmt.errors import ConfigError
 
 Named = Iterable[tuple[str, nn.Parameter]]
 TABLES = ("embedding", "position", "projection")  # matrices whose rows are looked up one by one, by their names
+FUSED = {"qkv": 3, "kv": 2}  # projections that are several matrices, one below the other
 
 
 class Optimizer:
@@ -96,14 +97,64 @@ def muon(
     """Muon (Jordan et al. 2024) for the matrices inside the layers, with orthogonal updates at the rate `lr`; AdamW at
     `adamw_lr` for all else: embeddings, positions, norms and biases."""
     named = list(parameters)
-    matrices = [p for name, p in named if p.ndim == 2 and not any(table in name for table in TABLES)]
+    matrices = [(name, p) for name, p in named if p.ndim == 2 and not any(table in name for table in TABLES)]
     rest = [p for name, p in named if p.ndim != 2 or any(table in name for table in TABLES)]
     parts: list[torch.optim.Optimizer] = []
     if matrices:
-        parts.append(torch.optim.Muon(matrices, lr=lr, momentum=momentum, weight_decay=weight_decay))
+        parts.append(Muon(matrices, lr, momentum, weight_decay))
     if rest:
         parts.append(_adamw(rest, adamw_lr, betas, eps, weight_decay))
     return Optimizer(*parts)
+
+
+class Muon(torch.optim.Optimizer):
+    """As torch.optim.Muon with its defaults, but that all matrices of one shape are made orthogonal at once, which is
+    faster, and queries, keys and values each by themselves."""
+
+    def __init__(self, named: Named, lr: float, momentum: float, weight_decay: float) -> None:
+        groups: dict[int, list[nn.Parameter]] = {}
+        for name, parameter in named:
+            each = next((count for part, count in FUSED.items() if f".{part}." in name), 1)
+            groups.setdefault(each, []).append(parameter)
+        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        super().__init__([{"params": some, "matrices": count} for count, some in groups.items()], defaults)
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        waiting: dict[torch.Size, list[tuple[Tensor, Tensor, float]]] = {}
+        for group in self.param_groups:
+            rate, momentum, each = group["lr"], group["momentum"], group["matrices"]
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                state = self.state[parameter]
+                if not state:
+                    state["momentum_buffer"] = torch.zeros_like(parameter)
+                buffer = state["momentum_buffer"].lerp_(parameter.grad, 1 - momentum)
+                update = parameter.grad.lerp(buffer, momentum)  # Nesterov's
+                parameter.mul_(1 - rate * group["weight_decay"])
+                for weight, direction in zip(parameter.chunk(each), update.chunk(each), strict=True):
+                    rows, columns = direction.shape
+                    if rows > columns:
+                        weight, direction = weight.T, direction.T
+                    step = rate * math.sqrt(max(1.0, rows / columns))
+                    waiting.setdefault(direction.shape, []).append((weight, direction, step))
+        for matrices in waiting.values():
+            orthogonal = _orthogonal(torch.stack([direction for _, direction, _ in matrices]))
+            for (weight, _, step), direction in zip(matrices, orthogonal, strict=True):
+                weight.add_(direction, alpha=-step)
+
+
+def _orthogonal(x_NRC: Tensor) -> Tensor:
+    """N matrices, no higher than wide, with all of their singular values near 1: five steps of a Newton-Schulz
+    iteration with the coefficients of Jordan et al. 2024."""
+    x_NRC = x_NRC.bfloat16()
+    x_NRC = x_NRC / x_NRC.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    for _ in range(5):
+        gram_NRR = x_NRC @ x_NRC.mT
+        change_NRR = torch.baddbmm(gram_NRR, gram_NRR, gram_NRR, beta=-4.7750, alpha=2.0315)
+        x_NRC = torch.baddbmm(x_NRC, change_NRR, x_NRC, beta=3.4445)
+    return x_NRC
 
 
 def sgd(parameters: Named, *, lr: Positive = 0.1, momentum: Rate = 0.0) -> Optimizer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -105,11 +106,24 @@ def test_adamw_is_torchs_with_decay_of_the_matrices_only(decay: float):
 
 @pytest.mark.parametrize("decay", [0.0, 0.3])
 def test_muon_is_torchs_inside_the_layers_beside_adamw_for_the_rest(decay: float):
+    """Queries, keys and values count as matrices of their own, which torch gets as such."""
+    fused = {"qkv": 3, "kv": 2}
+
     def theirs(named: dict[str, nn.Parameter]) -> Step:
-        inner = [named[name] for name in INNER_MATRICES]
-        muon = torch.optim.Muon(inner, lr=0.05, momentum=0.9, weight_decay=decay)
+        inner = {name: named[name].data.chunk(fused.get(name.split(".")[-2], 1)) for name in INNER_MATRICES}
+        views = {name: [nn.Parameter(view) for view in several] for name, several in inner.items()}
+        muon = torch.optim.Muon(chain.from_iterable(views.values()), lr=0.05, momentum=0.9, weight_decay=decay)
         settings = {"lr": 0.01, "betas": (0.8, 0.95), "eps": 1e-8}
-        return stepping(muon, torch.optim.AdamW(groups(named, TABLES, decay), **settings, foreach=False, fused=False))
+        adamw = torch.optim.AdamW(groups(named, TABLES, decay), **settings, foreach=False, fused=False)
+        both = stepping(muon, adamw)
+
+        def step(factor: float) -> None:
+            for name, several in views.items():
+                for view, grad in zip(several, named[name].grad.chunk(len(several)), strict=True):
+                    view.grad = grad
+            both(factor)
+
+        return step
 
     options = {"lr": 0.05, "momentum": 0.9, "weight_decay": decay, "adamw_lr": 0.01, "betas": (0.8, 0.95), "eps": 1e-8}
     ours = trained(lambda named: optim.muon(named.items(), **options).step)
