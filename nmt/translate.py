@@ -35,7 +35,7 @@ BATCH_TOKENS = 16_384  # source places of a batch, beams counted
 CUDA_BATCH_TOKENS = 65_536
 BLOCK = 20_000  # lines that are sorted by length and translated together
 SHARES = 8  # processors at most that the batches of a short text are dealt out to
-MEND = "use fewer --workers, or smaller --batch-tokens"
+MEND = "use fewer --workers, smaller --batch-tokens or a narrower beam"
 
 
 def replaced(settings: Choice, options: dict[str, Any]) -> Choice:

@@ -53,7 +53,7 @@ class StepModel(Protocol[State]):
         """-> log-probabilities [R, V] in fp32 of the next token; may be written to by the search."""
 
     def correction(self, rows_N: Tensor, tokens_N: Tensor, state: State) -> Tensor | None:
-        """What to add to some log-probabilities of the last step to make them exact; None for nothing."""
+        """What to add to some logits of the last step to make them exact; None for nothing."""
 
 
 @dataclass
@@ -184,11 +184,13 @@ class _OneByOne(_Limits, ABC):
 
 def _sharpen(scores_BV: Tensor, model: StepModel[Any], state: Any) -> None:
     """Makes the two best of each row exact."""
-    _, tokens_B2 = top(scores_BV, 2)
+    best_B2, tokens_B2 = top(scores_BV, 2)
     rows_B2 = torch.arange(len(tokens_B2), device=tokens_B2.device)[:, None].expand(-1, 2)
     change = model.correction(rows_B2.flatten(), tokens_B2.flatten(), state)
     if change is not None:
-        scores_BV.scatter_add_(1, tokens_B2, change.view(-1, 2))
+        change_B2 = change.view(-1, 2)
+        grown_B1 = (best_B2.exp() * change_B2.expm1()).sum(1, keepdim=True)  # their probability, and so that of all
+        scores_BV.scatter_add_(1, tokens_B2, change_B2 - grown_B1.log1p())
 
 
 def _fewer(over: Sequence[bool]) -> Tensor | None:
@@ -365,7 +367,12 @@ class _Beams:
         change = self.model.correction(rows_BC.flatten(), tokens_BC.flatten(), self.state)
         if change is None:
             return totals_BC, from_BC, tokens_BC
-        totals_BC, order_BC = (totals_BC + change.view(totals_BC.shape)).sort(dim=1, descending=True, stable=True)
+        change_BC = change.view(totals_BC.shape)
+        probs_BC = (totals_BC - self.totals_BW.gather(1, from_BC)).exp()
+        gains_BC = (probs_BC * change_BC.expm1()).masked_fill(totals_BC == -torch.inf, 0.0)
+        grown_BW = torch.zeros_like(self.totals_BW).scatter_add_(1, from_BC, gains_BC)  # each beam's probability
+        totals_BC = totals_BC + change_BC - grown_BW.log1p().gather(1, from_BC)
+        totals_BC, order_BC = totals_BC.sort(dim=1, descending=True, stable=True)
         return totals_BC, from_BC.gather(1, order_BC), tokens_BC.gather(1, order_BC)
 
     def _advance(self, from_BW: Tensor, log_probs_BW: Tensor) -> None:

@@ -303,10 +303,9 @@ def test_what_is_told_holds_against_all_else(make):
 class Rounded(Scripted):
     """Knows its probabilities to one digit only, and better when asked."""
 
-    exact: dict[int, float] = {A: 0.33, B: 0.26, C: 0.30, EOS: 0.11}  # noqa: RUF012  # the last step ends
-
-    def __init__(self) -> None:
-        super().__init__({A: 0.3, B: 0.3, C: 0.3, EOS: 0.1}, {EOS: 1.0})
+    def __init__(self, rough: dict[int, float], exact: dict[int, float]) -> None:
+        super().__init__(rough, {EOS: 1.0})  # the last step ends
+        self.exact = exact
 
     def correction(self, rows_N: Tensor, tokens_N: Tensor, state: NoState) -> Tensor | None:
         known = self.exact if state.at == 1 else {}
@@ -316,14 +315,24 @@ class Rounded(Scripted):
 
 @pytest.mark.parametrize("width", [2, 3])
 def test_the_best_are_chosen_by_exact_scores(width: int):
-    [found] = search(Beam(beam=width, length_penalty=0.0), Rounded(), 4)
+    model = Rounded({A: 0.3, B: 0.3, C: 0.3, EOS: 0.1}, {A: 0.33, B: 0.26, C: 0.30, EOS: 0.11})
+    [found] = search(Beam(beam=width, length_penalty=0.0), model, 4)
     assert [h.tokens for h in found] == [[A], [C], [B]][:width]
     assert [h.score for h in found] == pytest.approx([math.log(p) for p in (0.33, 0.30, 0.26)[:width]], abs=1e-5)
 
 
 def test_greedy_scores_are_exact():
-    [[best]] = search(Greedy(length_penalty=0.0), Rounded(), 4)
-    assert best.score == pytest.approx(math.log({A: 0.33, B: 0.26, C: 0.30}[best.tokens[0]]), abs=1e-5)
+    """Of what is not looked at the probability is taken as it is: here that of all but the best two is right."""
+    model = Rounded({A: 0.5, B: 0.4, EOS: 0.1}, {A: 0.55, B: 0.35})
+    [[best]] = search(Greedy(length_penalty=0.0), model, 4)
+    assert best.tokens == [A] and best.score == pytest.approx(math.log(0.55), abs=1e-5)
+
+
+@pytest.mark.parametrize("method", [Greedy(length_penalty=0.0), Beam(beam=2, length_penalty=0.0)])
+def test_what_one_token_gains_the_others_lose(method: Search):
+    """A probability stays below 1, however much too small it was."""
+    [[best, *_]] = search(method, Rounded({A: 0.9, B: 0.05, EOS: 0.05}, {A: 1.2}), 4)
+    assert best.tokens == [A] and best.score == pytest.approx(math.log(1.2 / 1.3), abs=1e-5)
 
 
 def draws(count: int, first: int = 0, **options: float) -> list[list[int]]:
