@@ -202,8 +202,11 @@ def write_file(path: str | Path, overwrite: bool = True) -> Iterator[IO[bytes]]:
     path = Path(path)
     check_writable(path, overwrite)
     if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as stream:
-            yield stream
+        try:
+            with open(path, "wb") as stream:
+                yield stream
+        except OSError as error:
+            raise NmtError(f"{path}: cannot be written: {error.strerror}") from None
         return
     _remove_abandoned(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

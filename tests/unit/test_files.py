@@ -304,6 +304,8 @@ def test_what_is_no_regular_file_is_written_directly() -> None:
     with write_file("/dev/null") as stream:
         stream.write(b"gone")
     assert Path("/dev/null").is_char_device()
+    with pytest.raises(NmtError, match=r"^/dev/full: cannot be written: No space"), write_file("/dev/full") as stream:
+        stream.write(b"gone")
 
 
 def test_minus_is_stdout(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
