@@ -29,6 +29,11 @@ from nmt.errors import BusyError, DataError, NmtError
 BLOCK = 1 << 20  # bytes asked for at a time
 
 
+def called(path: str | Path) -> str:
+    """What a message calls a file; `-` is stdin."""
+    return "stdin" if str(path) == "-" else str(path)
+
+
 def read_lines(path: str | Path) -> Iterator[str]:
     """Yields the lines of a UTF-8 file without their ends; packed files as `open_bytes` has them; `-` is stdin.
 
@@ -48,7 +53,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
             yield from lines
             done += len(lines)
             if fault:
-                raise DataError(_not_utf8(f"{path}:{done + 1}", fault))
+                raise DataError(_not_utf8(f"{called(path)}:{done + 1}", fault))
 
 
 def read_blocks(path: str | Path, lines: int) -> Iterator[bytes]:
@@ -144,7 +149,7 @@ def open_bytes(path: str | Path) -> Iterator[BufferedIOBase]:
             with _open(path) as stream, _unpacked(stream) as content:
                 yield content
     except (zlib.error, lzma.LZMAError, EOFError, OSError) as error:
-        raise DataError(f"{path}: cannot be read to its end: {error}") from None
+        raise DataError(f"{called(path)}: cannot be read to its end: {error}") from None
 
 
 def _stdin() -> BufferedIOBase:

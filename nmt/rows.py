@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nmt.data.formats.tsv import numbered
 from nmt.errors import DataError
-from nmt.files import read_lines
+from nmt.files import called, read_lines
 
 ADDED = "translation"  # the column, or the field, that is added
 
@@ -36,7 +36,7 @@ def read_rows(path: str, column: str | None = None) -> Iterator[Row]:
     lines = read_lines(path)
     if column is None:
         return map(Row, lines)
-    return (_objects if ".jsonl" in Path(path).suffixes[-2:] else _table)(lines, path, column)
+    return (_objects if ".jsonl" in Path(path).suffixes[-2:] else _table)(lines, called(path), column)
 
 
 def _table(lines: Iterable[str], path: str, column: str) -> Iterator[Row]:
@@ -58,10 +58,13 @@ def _table(lines: Iterable[str], path: str, column: str) -> Iterator[Row]:
 
 def _objects(lines: Iterable[str], path: str, column: str) -> Iterator[Row]:
     for at, line in enumerate(lines, 1):
+        if not line.strip():
+            raise DataError(f"{path}:{at}: is blank; expected a JSON object on each line")
         try:
             value = record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}:{at}: is not JSON: {error}; expected an object on each line") from None
+            why = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+            raise DataError(f"{path}:{at}: is not JSON: {why}; expected an object on each line") from None
         for key in column.split("."):
             value = value.get(key) if isinstance(value, dict) else None
         if not isinstance(value, str):

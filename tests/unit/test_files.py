@@ -150,6 +150,12 @@ def test_stdin_is_read_like_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(read_lines("-")) == ["a\u2028b", "c"]
 
 
+def test_a_message_calls_stdin_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\n\xff\n")))
+    with pytest.raises(DataError, match=r"^stdin:2: byte 0xff at column 1"):
+        list(read_lines("-"))
+
+
 def test_bytes_that_are_not_utf8_are_named_with_file_and_line(tmp_path: Path) -> None:
     """Case 5."""
     path = tmp_path / "latin1.txt"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,12 @@ def test_half_a_character_is_none(tmp_path: Path) -> None:
     assert row.text == "a\ufffd \U0001f600"
 
 
+def test_stdin_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\tb\nc\n")))
+    with pytest.raises(DataError, match=r"^stdin:2: has 1 column"):
+        list(read_rows("-", "0"))
+
+
 @pytest.mark.parametrize(
     ("name", "lines", "column", "message"),
     [
@@ -63,8 +71,9 @@ def test_half_a_character_is_none(tmp_path: Path) -> None:
         ("in.tsv", ["a\tb", "c\td\te"], "0", "in.tsv:2: has 3 columns, expected 2"),
         ("in.tsv", ["a\tb"], "2", "in.tsv:1: has 2 columns, expected 3"),
         ("in.tsv", ["id\ttext", "7\ta"], "txt", "in.tsv:1: has no column `txt` (did you mean `text`"),
-        ("in.jsonl", ['{"t": "a"}', "{"], "t", "in.jsonl:2: is not JSON"),
-        ("in.jsonl", ['{"t": "a"}', ""], "t", "in.jsonl:2: is not JSON"),
+        ("in.jsonl", ['{"t": "a"}', "[1,]"], "t", "in.jsonl:2: is not JSON: "),
+        ("in.jsonl", ['{"t": "a"}', "hello"], "t", "in.jsonl:2: is not JSON: Expecting value at column 1; expected"),
+        ("in.jsonl", ['{"t": "a"}', " "], "t", "in.jsonl:2: is blank; expected a JSON object on each line"),
         ("in.jsonl", ["[1]"], "t", "in.jsonl:1: has no text in the field `t`"),
         ("in.jsonl", ['{"t": 3}'], "t", "in.jsonl:1: has no text in the field `t`"),
         ("in.jsonl", ['{"t": {"u": "a"}}'], "t.v", "in.jsonl:1: has no text in the field `t.v`"),
