@@ -25,7 +25,7 @@ from nmt.compare import (
     worst,
 )
 from nmt.config import DEFAULT_METRICS, Config
-from nmt.data.languages import base_language, words
+from nmt.data.languages import base_language, not_a_code, words
 from nmt.data.prepare import open_prepared, read_set
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.files import read_lines, write_file
@@ -234,6 +234,8 @@ def run(request: Request) -> list[Evaluation]:
 
 
 def _check(request: Request) -> None:
+    if request.tgt_lang and (wrong := not_a_code(request.tgt_lang)):
+        raise ConfigError(f"--tgt-lang {wrong}")
     published_only = bool(request.tests) and all("/" in name for name in request.tests)
     if not request.models and not request.hyps:
         raise ConfigError("name a MODEL, or a file of translations with --hyp")

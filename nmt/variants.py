@@ -16,6 +16,7 @@ from nmt.config import Config, Override
 from nmt.data import filters
 from nmt.data.corpora import CorpusOptions
 from nmt.data.formats import FORMATS
+from nmt.data.languages import not_a_code
 from nmt.data.sampling import SAMPLINGS
 from nmt.declared import declared
 from nmt.errors import ConfigError, NmtError
@@ -122,11 +123,9 @@ def _cross_checks(config: Config, source: Source) -> list[str]:
             for name in sets
             if not re.fullmatch(r"\w[\w-]*(\.[\w-]+)*", name)
         ]
-    if not re.fullmatch(r"[\w-]+", config.tgt_lang):
-        found.append(
-            f"{source.place(('tgt_lang',))}: `tgt_lang` must be a language code like de or zh-CN, "
-            f"but is {config.tgt_lang!r} instead"
-        )
+    for key in ("src_lang", "tgt_lang"):
+        if wrong := not_a_code(getattr(config, key)):
+            found.append(f"{source.place((key,))}: `{key}` {wrong}")
     return found
 
 

@@ -19,7 +19,7 @@ def evaluate(
     src: Annotated[str | None, typer.Option(help="A source file, instead of -t.")] = None,
     refs: Annotated[list[str] | None, typer.Option("--ref", help="Its reference; repeat it for several.")] = None,
     hyps: Annotated[list[str] | None, typer.Option("--hyp", help="Score a file of translations, anybody's.")] = None,
-    tgt_lang: Annotated[str | None, typer.Option(help="Target language, where no model tells it.")] = None,
+    tgt_lang: Annotated[str | None, typer.Option(help="Code of the target language, where no model tells it.")] = None,
     metric: Annotated[
         list[str] | None, typer.Option(help="bleu, chrf, chrf++ or ter; by default the config's.")
     ] = None,

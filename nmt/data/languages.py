@@ -66,6 +66,16 @@ urd=ur uzb=uz uzn=uz vie=vi wol=wo xho=xh yid=yi ydd=yi yor=yo zul=zu
 """
 _TWO_LETTERS = dict(pair.split("=") for pair in _TWO_LETTERS_TABLE.split())
 
+# What is sometimes written in place of a code.
+_NAMES_TABLE = """
+arabic=ar bulgarian=bg catalan=ca chinese=zh mandarin=zh cantonese=yue croatian=hr czech=cs danish=da dutch=nl
+english=en estonian=et farsi=fa finnish=fi french=fr german=de deutsch=de greek=el hebrew=he hindi=hi hungarian=hu
+indonesian=id italian=it japanese=ja jp=ja korean=ko latvian=lv lithuanian=lt norwegian=no persian=fa polish=pl
+portuguese=pt romanian=ro russian=ru serbian=sr slovak=sk slovenian=sl spanish=es swedish=sv thai=th turkish=tr
+ukrainian=uk vietnamese=vi
+"""
+_NAMES = dict(pair.split("=") for pair in _NAMES_TABLE.split())
+
 # Very frequent short words. A word that both languages of a pair have says nothing about it and is left out then, so
 # languages near to each other are told apart by the words that only one of them has.
 _WORDS = {
@@ -137,6 +147,18 @@ def scripts(language: str) -> frozenset[str]:
         if len(subtag) == 4 and subtag in _BY_CODE:
             return _BY_CODE[subtag]
     return _BY_CODE.get(base_language(language), frozenset())
+
+
+def not_a_code(language: str) -> str:
+    """What is wrong with a language that has not the form of a code, or is a name; empty if nothing is.
+
+    Most of what depends on the language does without one that it does not know, so a name would pass unseen.
+    """
+    if re.fullmatch(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*", language) and language.lower() not in _NAMES:
+        return ""
+    meant = next((_NAMES[word] for word in re.findall(r"[a-z]+", language.lower()) if word in _NAMES), "")
+    hint = f" (did you mean `{meant}`?)" if meant else ""
+    return f"must be a language code like de, zh-CN or eng_Latn, but is {language!r} instead{hint}"
 
 
 def base_language(language: str) -> str:

@@ -339,6 +339,7 @@ def test_evaluate_says_what_is_missing(command: Any, tmp_path: Path) -> None:
         (["--hyp", "hyp"], ["--ref"]),
         (["--src", "hyp"], ["MODEL"]),
         (["--hyp", "hyp", "--ref", "ref"], ["--tgt-lang"]),
+        (["--hyp", "hyp", "--ref", "ref", "--tgt-lang", "chinese"], ["--tgt-lang", "did you mean `zh`?"]),
         (["--hyp", "hyp", "--ref", "gone", *scored], ["gone: no such file"]),
         (["--hyp", "gone", "--ref", "ref", *scored], ["gone: no such file"]),
         (["--hyp", "hyp", "--ref", "short", *scored], ["hyp has 2", "short", "has 1"]),

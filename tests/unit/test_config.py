@@ -415,6 +415,24 @@ def test_settings_that_do_not_go_together_are_refused(file: Path) -> None:
     load(str(file), [ready, "model.tie=none", "train.subword_sampling=unigram"])  # of its kind nothing is known yet
 
 
+@pytest.mark.parametrize(
+    ("language", "hint"),
+    [("german", "`de`"), ("Chinese", "`zh`"), ("English (US)", "`en`"), ("jp", "`ja`"), ("klingon", ""), ("d", "")],
+)
+def test_a_language_that_is_no_code_is_refused_with_the_code_that_was_meant(
+    file: Path, language: str, hint: str
+) -> None:
+    for key in ("src_lang", "tgt_lang"):
+        (message,) = problems(file, f"{key}={language}")
+        assert f"`{key}` must be a language code like de" in message
+        assert ("did you mean" in message, hint in message) == (bool(hint), True)
+
+
+@pytest.mark.parametrize("code", ["de", "zh-CN", "zh_Hans", "eng_Latn", "pt-BR", "yue", "sr-Latn-RS", "es-419", "EN"])
+def test_codes_may_have_region_and_script(file: Path, code: str) -> None:
+    assert load(str(file), [f"src_lang={code}", f"tgt_lang={code}"]).tgt_lang == code
+
+
 # --- overrides ---
 
 
