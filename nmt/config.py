@@ -281,7 +281,7 @@ def _cross_checks(config: Config, source: Source) -> Iterator[str]:
 def _override(source: Source, override: Override) -> None:
     """Applies one override to the tree as read."""
     key, value, at = override
-    parts = key.split(".")
+    parts = _of_a_corpus(source.tree, key.split("."), at)
     parent: Any = source.tree
     path: KeyPath = ()
     for part in parts[:-1]:
@@ -300,6 +300,20 @@ def _override(source: Source, override: Override) -> None:
     parent[full[-1]] = value
     source.places = {p: line for p, line in source.places.items() if p[: len(full)] != full}
     source.places[full] = at
+
+
+def _of_a_corpus(tree: dict[str, Any], parts: list[str], at: str) -> list[str]:
+    """A setting of data.train's only corpus needs no index."""
+    data = tree.get("data")
+    train = data.get("train") if isinstance(data, dict) and parts[:2] == ["data", "train"] else None
+    if not isinstance(train, list) or len(parts) < 3 or re.fullmatch(r"-?\d+", parts[2]):
+        return parts
+    indexed = ["data", "train", "0", *parts[2:]]
+    if len(train) != 1:
+        raise ConfigError(
+            f"{at}: data.train is a list of {len(train)} corpora; name one by its number, like {'.'.join(indexed)}"
+        )
+    return indexed
 
 
 def _child(parent: Any, part: str, path: KeyPath, at: str) -> tuple[Any, KeyPath]:

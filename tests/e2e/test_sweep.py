@@ -126,6 +126,12 @@ def test_a_grid_has_all_combinations_and_its_values_may_be_blocks(sweep) -> None
     assert all(job.config.seed == 3 and not job.run.directory.exists() for job in jobs)
 
 
+def test_a_variant_may_change_the_only_training_corpus(sweep) -> None:
+    assert sweep("--dry-run", grid={}, variants={"all": {}, "few": {"data": {"train": {"limit": 9}}}}).code == 0
+    corpora = [job.config.data.train[0] for job in load("sweep.yaml").jobs[:2]]
+    assert [(one.options["src"], one.options["limit"]) for one in corpora] == [("train.src", None), ("train.src", 9)]
+
+
 def test_minutes_are_the_bases_the_files_or_the_variants_own(sweep) -> None:
     sweep("--dry-run", minutes=20, grid={}, variants={"a": {}, "b": {"train": {"minutes": 40}}})
     assert [job.config.train.minutes for job in load("sweep.yaml").jobs] == [20, 40, 20, 40]

@@ -103,6 +103,19 @@ def test_one_training_corpus_needs_no_list(file: Path) -> None:
     assert [c.name for c in load(str(file), ["data.train=demo"]).data.train] == ["demo"]
 
 
+def test_a_setting_of_the_only_training_corpus_needs_no_index(file: Path) -> None:
+    assert load(str(file), ["data.train.limit=1000"]).data.train[0].options["limit"] == 1000
+    file.write_text(SMALL.replace("train:\n    - {", "train: {"))
+    (corpus,) = load(str(file), ["data.train.limit=1000", "data.train.src=c"]).data.train
+    assert (corpus.name, corpus.options["src"], corpus.options["limit"]) == ("plain", "c", 1000)
+    (message,) = problems(file, "data.train.limmit=1000")
+    assert message.startswith("-s data.train.limmit=1000: ") and "did you mean `limit`?" in message
+    (message,) = problems(file, "data.train=[demo, demo]", "data.train.limit=1000")
+    assert message == (
+        "-s data.train.limit=1000: data.train is a list of 2 corpora; name one by its number, like data.train.0.limit"
+    )
+
+
 def test_a_block_without_a_name_keeps_the_default_variant(file: Path) -> None:
     assert load(str(file), ["train.optimizer={lr: 1e-4}"]).train.optimizer.name == "adamw"
     assert load(str(file), ["tokenizer={vocab_size: 77}"]).tokenizer.options["vocab_size"] == 77
@@ -481,7 +494,6 @@ def test_an_override_reaches_into_what_the_file_leaves_out_or_only_names(file: P
         ("data.train.1.src=x", "`data.train.1` must be an index below 1"),
         ("data.train.1=demo", "`data.train.1` must be an index below 1"),
         ("data.train.-1.src=x", "must be an index below 1"),
-        ("data.train.first.src=x", "must be an index below 1"),
         ("train.steps=[", "is not valid YAML"),
         ("train.steps={a: 1, a: 2}", "set twice"),
         ("5=3", "`5` is no setting here"),
