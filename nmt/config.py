@@ -295,11 +295,13 @@ def _override(source: Source, override: Override) -> None:
             source.places[path] = at
         parent = child
     _, full = _child(parent, parts[-1], path, at)
+    changed = full
     if full[-1] == "name" and not _is_section(path) and parent.get("name") != value:
         parent.clear()  # the options of another variant do not carry over
+        changed = path
     parent[full[-1]] = value
-    source.places = {p: line for p, line in source.places.items() if p[: len(full)] != full}
-    source.places[full] = at
+    source.places = {p: line for p, line in source.places.items() if p[: len(changed)] != changed}
+    source.places[changed] = at
 
 
 def _of_a_corpus(tree: dict[str, Any], parts: list[str], at: str) -> list[str]:

@@ -403,6 +403,10 @@ def test_a_wrong_option_is_placed_where_it_stands(file: Path) -> None:
     assert message.startswith(f"{file}:13: ")
     (message,) = problems(file, "train.optimizer.lr=quick")
     assert message.startswith("-s train.optimizer.lr=quick: ")
+    file.write_text(SMALL)
+    for override in ("data.train.0.name=plane", "data.train.name=tsv", "data.valid.name=plane"):
+        (message,) = problems(file, override)
+        assert message.startswith(f"-s {override}: ")
 
 
 def test_settings_that_do_not_go_together_are_refused(file: Path) -> None:
