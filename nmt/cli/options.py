@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -52,7 +53,22 @@ def search_options(overrides: list[str]) -> dict[str, Any]:
             raise ConfigError(f"-s {override}: expected search.KEY=VALUE; the model's other settings are fixed")
         parsed = parse_yaml(value, f"-s {override}")
         try:
-            options.update({name: parsed} if name else {k: v for k, v in Choice.read(parsed).tree().items() if v})
+            new = {name: parsed} if name else {k: v for k, v in Choice.read(parsed).tree().items() if v}
         except ValueError as error:
             raise ConfigError(f"-s {override}: {error}") from None
+        for sentence in _refused(new):
+            raise ConfigError(f"-s {override}: {sentence}")
+        options.update(new)
     return options
+
+
+def _refused(options: dict[str, Any]) -> Iterator[str]:
+    """What no search takes; what the one in use does not take is known when the model is loaded."""
+    from nmt.choice import Choice, options_of, problems
+    from nmt.declared import declared
+
+    searches = declared("nmt.search.methods", "SEARCHES")
+    for key, value in options.items():
+        having = next((name for name in ("beam", *searches) if key in options_of(searches[name])), "beam")
+        choice = Choice(str(value)) if key == "name" else Choice(having, {key: value})
+        yield from (sentence for _, sentence in problems(searches, choice))

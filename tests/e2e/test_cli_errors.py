@@ -267,6 +267,9 @@ def test_translate_refuses_before_it_loads_a_model(command: Any, tmp_path: Path)
         (["model", "in.txt", "--tgt-prefix", "short.txt"], "in.txt has 1 line, but short.txt has 0;"),
         (["model", "in.txt", "-s", "train.steps=3"], "search.KEY=VALUE"),
         (["model", "in.txt", "-s", "search.beam"], "search.KEY=VALUE"),
+        (["model", "in.txt", "-s", "search.bam=3"], "-s search.bam=3: `beam` has no option `bam` (did you mean"),
+        (["model", "in.txt", "-s", "search.top_p=2"], "-s search.top_p=2: `top_p` of `sample` must be"),
+        (["model", "in.txt", "-s", "search={name: bean}"], "-s search={name: bean}: `bean` is none of: greedy, beam"),
     ]
     for arguments, message in mistakes:
         assert message in complaint(command("translate", *arguments)), arguments
