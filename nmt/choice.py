@@ -13,7 +13,7 @@ import operator
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Annotated, Any
 
 from nmt.errors import ConfigError
@@ -38,8 +38,11 @@ class Range:
         return all(test(number, bound) for key, test in tests.items() if (bound := getattr(self, key)) is not None)
 
     def __str__(self) -> str:
+        if self.ge is not None and self.le is not None:
+            return f"from {self.ge:.10g} to {self.le:.10g}"
         signs = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
-        return " ".join(f"{sign} {bound:g}" for key, sign in signs.items() if (bound := getattr(self, key)) is not None)
+        bounds = (f"{sign} {bound:.10g}" for key, sign in signs.items() if (bound := getattr(self, key)) is not None)
+        return " and ".join(bounds)
 
 
 Count = Annotated[int, Range(ge=1)]
@@ -194,5 +197,9 @@ def describe(hint: Any) -> str:
         return f"a list of {describe(arguments[0])}"
     if origin is tuple:
         return f"a list of {len(arguments)}, each {describe(arguments[0])}"
+    if origin is dict:
+        return "a mapping"
+    if is_dataclass(hint) and hint is not Choice:
+        return "settings (a mapping)"
     names = {int: "an integer", float: "a number", str: "text", bool: "true or false", type(None): "null"}
-    return names.get(hint, getattr(hint, "__name__", str(hint)))
+    return {**names, Choice: "blocks with a name"}.get(hint, getattr(hint, "__name__", str(hint)))

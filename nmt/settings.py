@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nmt.choice import did_you_mean
+from nmt.choice import describe, did_you_mean
 from nmt.errors import ConfigError
 from nmt.files import open_bytes
 from nmt.strict_yaml import KeyPath, dotted, parse_yaml
@@ -89,20 +89,23 @@ def _known_part(location: KeyPath, tree: Any, missing: bool) -> KeyPath:
 def _sentence(item: dict[str, Any], path: KeyPath, schema: type) -> str:
     kind = item["type"]
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        names = [entry.name for entry in dataclasses.fields(_section(path[:-1], schema))]
+        names = [entry.name for entry in dataclasses.fields(_hint(path[:-1], schema))]
         return f"is no setting here{did_you_mean(str(path[-1]), names)}; known are: {', '.join(names)}"
     if kind == "missing":
         return "is missing"
-    message = item["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    message = message.removeprefix("a valid ").replace("input should be ", "")
-    return f"must be {message}, but is {item['input']!r} instead" if "Input" in item["msg"] else message
+    if kind == "value_error":
+        return str(item["ctx"]["error"])
+    return f"must be {describe(_hint(path, schema))}, but is {item['input']!r} instead"
 
 
-def _section(path: KeyPath, schema: type) -> type:
-    section: Any = schema
+def _hint(path: KeyPath, schema: type) -> Any:
+    """The type of what stands at a path."""
+    hint: Any = schema
     for key in path:
-        hint = typing.get_type_hints(section).get(str(key))
-        if not dataclasses.is_dataclass(hint):
-            break
-        section = hint
-    return typing.cast(type, section)
+        if typing.get_origin(hint) is typing.Annotated:
+            hint = typing.get_args(hint)[0]
+        if dataclasses.is_dataclass(hint):
+            hint = typing.get_type_hints(hint, include_extras=True)[str(key)]
+        else:  # a list or a mapping
+            hint = typing.get_args(hint)[-1]
+    return hint

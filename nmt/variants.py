@@ -212,4 +212,4 @@ def _yaml(value: Any) -> str:
 def _type(hint: Any) -> str:
     """A scalar's type in words; sections, corpora and the like explain themselves."""
     text = describe(hint)
-    return "" if any(word in text for word in ("Choice", "dict", "list")) else text
+    return "" if any(word in text for word in ("mapping", "list")) else text

@@ -53,7 +53,7 @@ USAGE_ERROR: Any = typer.BadParameter.__base__  # of all that is wrong with a co
 
 def _wrong_usage(error: Any) -> int:
     """One line, where typer prints three; help, where no command was given."""
-    message = error.format_message()
+    message = error.format_message().replace("Value error, ", "").replace("Input should be", "must be")
     if "\n" not in message:
         message = f"error: {message.rstrip('.')}; see {error.ctx.command_path if error.ctx else 'nmt'} --help"
     return _complain(message)

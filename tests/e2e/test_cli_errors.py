@@ -276,6 +276,13 @@ def test_translate_refuses_before_it_loads_a_model(command: Any, tmp_path: Path)
         assert contents(tmp_path) == before
 
 
+def test_an_option_of_the_command_line_is_wrong_in_one_plain_sentence(command: Any) -> None:
+    for option, value in (("--engine", "ct"), ("--beam", "0")):
+        line = complaint(command("translate", "model", option, value))
+        assert line.startswith(f"error: Invalid value for '{option}': ")
+        assert "Value error" not in line and "Input should" not in line
+
+
 def test_what_is_no_model(command: Any, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("a\n")
     (tmp_path / "empty").mkdir()

@@ -274,7 +274,10 @@ def test_only_one_sweep_at_a_time(sweep) -> None:
     [
         ({"sedes": [1]}, ["sweep.yaml:10: `sedes` is no setting here (did you mean `seeds`?)"]),
         ({"grid": {"model.dropuot": [0.1, 0.2]}}, ["sweep.yaml:7: `model.dropuot` is no setting here (did you mean"]),
-        ({"grid": {"model.dropout": [2, 3]}}, ["sweep.yaml:7: `model.dropout` must be less than 1, but is 2 instead"]),
+        (
+            {"grid": {"model.dropout": [2, 3]}},
+            ["sweep.yaml:7: `model.dropout` must be a number >= 0 and < 1, but is 2"],
+        ),
         (
             {"grid": {"model.dropout": []}},
             ["sweep.yaml:7: `model.dropout` has no values", "sweep.yaml: has no variants"],

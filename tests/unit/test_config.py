@@ -311,6 +311,27 @@ def test_a_wrong_value_is_one_line_that_names_the_key(file: Path, override: str)
     assert f"`{override.partition('=')[0]}`" in message
 
 
+@pytest.mark.parametrize(
+    ("override", "wanted"),
+    [
+        ("train=3", "settings (a mapping), but is 3"),
+        ("metrics=bleu", "a mapping, but is 'bleu'"),
+        ("metrics.bleu=13a", "a mapping, but is '13a'"),
+        ("train.freeze=encoder", "a list of text, but is 'encoder'"),
+        ("train.freeze=[3]", "text, but is 3"),
+        ("data.train=3", "a list of blocks with a name, but is 3"),
+        ("model.dim=0", "an integer >= 1, but is 0"),
+        ("model.dropout=x", "a number >= 0 and < 1, but is 'x'"),
+        ("model.norm_first=yes", "true or false, but is 'yes'"),
+        ("train.accumulate=many", "auto or an integer from 1 to 100000, but is 'many'"),
+        ("search.length_penalty=200", "a number from -10 to 10, but is 200"),
+    ],
+)
+def test_a_wrong_value_is_told_what_is_right_in_plain_words(file: Path, override: str, wanted: str) -> None:
+    (message,) = problems(file, override)
+    assert message.endswith(f" must be {wanted} instead")
+
+
 # Options of variants: their constructors hold the bounds.
 WRONG_OPTIONS = [
     "search.length_penalty=200",
