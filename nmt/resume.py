@@ -204,8 +204,9 @@ def begun(paths: Run) -> bool:
     return bool(checkpoint.directories(paths) or checkpoint.directories(paths, checkpoint.ASIDE))
 
 
-def take_over(model: Transformer, config: Config, found: Checkpoint) -> None:
-    """Starts from the weights of another run's model. Raises CheckpointError, naming both, if it has other sizes."""
+def starting_point(model: str, config: Config) -> Checkpoint:
+    """The model that train.init_from names. Raises CheckpointError, naming both, if it has other sizes."""
+    found = checkpoint.find(model)
     changes = _changes(flat({"model": found.config().tree()["model"]}), flat({"model": config.tree()["model"]}))
     refused = [change for key, change in changes.items() if rule(key) == REFUSED]
     if refused:
@@ -213,7 +214,7 @@ def take_over(model: Transformer, config: Config, found: Checkpoint) -> None:
             f"train.init_from {found.directory}: its model is not that of the config ({', '.join(refused)}); "
             "write its sizes into the config"
         )
-    checkpoint.load_weights(model, found.weights(), found.directory)
+    return found
 
 
 def rule(key: str) -> str:

@@ -32,7 +32,7 @@ from nmt.metrics import METRICS
 from nmt.model.transformer import Transformer
 from nmt.optim import OPTIMIZERS, SCHEDULES
 from nmt.ranks import Ranks, join, leave, started
-from nmt.resume import Resumed, begun, go_back, resume, start_anew, take_over
+from nmt.resume import Resumed, begun, go_back, resume, start_anew, starting_point
 from nmt.run import Run
 from nmt.signals import Signals, Stop
 from nmt.strict_yaml import dump
@@ -92,7 +92,8 @@ class Trainer:
         self.journal = Journal(self.paths, self.ranks.first, settings.tensorboard)
         self.resumed = Resumed(self.model, self.optimizer, optim.averages(self.model, settings.ema))
         if settings.init_from and (fresh or not begun(self.paths)):
-            take_over(self.model, config, checkpoint.find(settings.init_from))
+            start = starting_point(settings.init_from, config)
+            checkpoint.load_weights(self.model, start.weights(), start.directory)
             self.resumed.averages = optim.averages(self.model, settings.ema)
         mine, of = self.ranks.rank, self.ranks.world
         device = self.runtime.device
@@ -471,7 +472,7 @@ def train(config: Config, fresh: bool) -> int:
     tokenizer_from = None
     if config.train.init_from:
         going_on = begun(paths) and not fresh  # then the model to start from is not needed any more
-        tokenizer_from = paths.prepared if going_on else checkpoint.find(config.train.init_from).directory
+        tokenizer_from = paths.prepared if going_on else starting_point(config.train.init_from, config).directory
     rank, _, _ = started()
     while rank and not paths.prepared.exists():  # the first process prepares, also for the others
         time.sleep(0.5)

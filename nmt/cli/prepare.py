@@ -24,9 +24,9 @@ def prepare(
     config = variants.load(file, overrides or [])
     tokenizer_from = None
     if config.train.init_from:
-        from nmt.checkpoint import find
+        from nmt.resume import starting_point
 
-        tokenizer_from = find(config.train.init_from).directory
+        tokenizer_from = starting_point(config.train.init_from, config).directory
     if check_only:
         check(config, say, jobs, tokenizer_from)
     else:

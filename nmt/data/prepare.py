@@ -255,9 +255,12 @@ def _check_same(prepared: Prepared, config: Config, say: Say, tokenizer_from: Pa
         with contextlib.suppress(DataError):  # wildcards that match nothing any more
             changes += [f"{path}: is new" for name, path in _inputs(config).items() if name not in known]
     if changes:
+        anew = "redo it with `nmt prepare CONFIG --fresh`"
+        if Run(config.run_dir).checkpoints.is_dir():  # which go with this data
+            anew = "begin anew with `nmt prepare CONFIG --fresh` and then `nmt train CONFIG --fresh`"
         raise ConfigError(
             f"{prepared.directory}: was prepared with other settings ({'; '.join(changes)}); "
-            "undo the change, name another run_dir, or redo it with `nmt prepare CONFIG --fresh`"
+            f"undo the change, name another run_dir, or {anew}"
         )
     if any(choice not in manifest["held_out"] for choice in _held_out(config)):
         say("note: data.test has sets that it had not when the data was prepared; train may hold lines of theirs")

@@ -83,14 +83,17 @@ def test_a_model_of_other_sizes_is_refused_in_one_line(tmp_path: Path, source: P
         fit(other_text(tmp_path), f"train.init_from={source}", "model.ffn_dim=128", "model.norm=rms")
     assert "model.ffn_dim: 64 -> 128" in str(error.value) and "model.norm: layer -> rms" in str(error.value)
     assert str(source) in str(error.value) and "\n" not in str(error.value)
+    assert not (tmp_path / "run").exists()  # it is known before the data is prepared
 
 
 def test_data_prepared_with_another_vocabulary_is_refused_in_one_line(tmp_path: Path, source: Path):
     config = other_text(tmp_path)
     assert fit(config, "train.steps=1") == 0
+    with pytest.raises(ConfigError, match=r"prepare CONFIG --fresh` and then `nmt train CONFIG --fresh`$"):
+        fit(config, f"train.init_from={source}")
     shutil.rmtree(tmp_path / "run" / "checkpoints")
     digest = checkpoint.find(str(source)).state["tokenizer_digest"]
-    with pytest.raises(ConfigError, match=f"prepared with other settings.*tokenizer.*none.*{digest}") as error:
+    with pytest.raises(ConfigError, match=f"prepared with other settings.*tokenizer.*none.*{digest}.*redo it") as error:
         fit(config, f"train.init_from={source}")
     assert "\n" not in str(error.value)
 
