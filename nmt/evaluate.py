@@ -383,7 +383,15 @@ def keep(result: Result, found: Checkpoint, test: TestSet, choices: Choices) -> 
     other = [is_so for is_so, usual in settings if is_so != usual]
     digest = f".{hashlib.sha256(json.dumps(other, sort_keys=True).encode()).hexdigest()[:6]}" if other else ""
     name = f"{test.name.replace('/', '.')}.{found.directory.name}.{''.join(map(str, named.values()))}{digest}"
-    with write_file(directory / f"{name}.{config.tgt_lang}") as stream:
-        stream.write("".join(f"{line}\n" for line in result.hypotheses).encode())
-    with write_file(directory / f"{name}.json") as stream:
-        stream.write(json.dumps(result.tree(), indent=1, ensure_ascii=False).encode())
+    lines, scores = (directory / f"{name}.{ending}" for ending in (config.tgt_lang, "json"))
+    texts, tree = "".join(f"{line}\n" for line in result.hypotheses).encode(), result.tree()
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):  # most often nothing is there yet
+        if lines.read_bytes() == texts:  # then the intervals of an earlier evaluation hold for this one
+            for metric, score in json.loads(scores.read_bytes())["scores"].items():
+                now = tree["scores"][metric]
+                if "interval" in score.keys() - now.keys() and score["value"] == now["value"]:
+                    now.update({key: score[key] for key in ("signature", "interval")})
+    with write_file(lines) as stream:
+        stream.write(texts)
+    with write_file(scores) as stream:
+        stream.write(json.dumps(tree, indent=1, ensure_ascii=False).encode())

@@ -27,6 +27,7 @@ from typing import IO, cast
 from nmt.errors import BusyError, DataError, NmtError
 
 BLOCK = 1 << 20  # bytes asked for at a time
+ONLY_READ = (".xz", ".bz2", ".zst")
 
 
 def called(path: str | Path) -> str:
@@ -262,6 +263,8 @@ def check_writable(path: str | Path, overwrite: bool = True) -> None:
         raise NmtError(f"{path}: cannot be written: {error.strerror}") from None
     if os.path.isdir(path):
         raise NmtError(f"{path}: is a directory, expected a file to write")
+    if path.suffix in ONLY_READ:
+        raise NmtError(f"{path}: {path.suffix} is read but not written; name it .gz, or pack what is written to stdout")
     if os.path.isfile(path) and not overwrite:
         raise NmtError(f"{path}: exists already; give another name, or --overwrite to replace it")
     if not os.path.isdir(path.parent):

@@ -70,7 +70,7 @@ class Journal:
         )
         self.line(
             f"step {step}  epoch {epochs:.2f}  loss {loss:.3f}  ppl {ppl:.2f}  norm {norm:.2f}  lr {sums['lr']:.2e}  "
-            f"{speed:,.0f} target tokens/s  {memory / 1e9:.1f} GB  {left / 60:.0f} min left"
+            f"{speed:,.0f} target tokens/s  {memory / 1e9:.1f} GB  {_time(left)} left"
         )
         self.progress.at(passed, f"step {step} loss {loss:.3f} {speed:,.0f} tok/s lr {sums['lr']:.1e}")
 
@@ -88,6 +88,10 @@ class Journal:
             cut(self.paths.metrics, before[0])
             cut(self.paths.log, before[1])
             raise
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
 
 
 def summary_writer() -> Any:

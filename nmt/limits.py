@@ -42,7 +42,7 @@ class Limits:
     def left(self) -> float:
         """Seconds, at the speed since the beginning of this session, which may have another machine to itself."""
         began, before = self.begun
-        return (time.monotonic() - began) * (1 - self.passed) / max(1e-9, self.passed - before)
+        return (time.monotonic() - began) * max(0.0, 1 - self.passed) / max(1e-9, self.passed - before)
 
     def over(self, state: TrainState) -> bool:
         return self.passed >= 1 or 0 < self.settings.patience <= state.stale

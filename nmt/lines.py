@@ -17,6 +17,7 @@ Form = Callable[[int, Translation], str]  # what is written of a line, by its nu
 NAMED = 5  # line numbers that a summary holds of each fault
 BUG = "the output is not used; this is a fault of nmt, please report it"
 REPEATED, EMPTY, COPIED = "ended in a repetition", "came out empty", "came out equal to the source"
+BROKEN = "\ufffd"  # stands for bytes that are no character, which some tokenizers have as pieces
 GRAM, TIMES = 4, 4  # so many pieces, so many times in a row, are a repetition
 
 
@@ -151,6 +152,8 @@ def faults(source: str, text: str, tokens: Sequence[str]) -> Iterator[str]:
         yield EMPTY
     if text == source.strip() and any(map(str.isalpha, text)):
         yield COPIED
+    if BROKEN in text and BROKEN not in source:
+        yield "came out with broken characters (U+FFFD)"
 
 
 def repeats(tokens: Sequence[str]) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from nmt.data.filters import LengthFilter
+from nmt.data.languages import spaced
 from nmt.data.store import content_digest, let_go, map_file, record_batch, schema
 from nmt.data.tally import Example, Tally
 from nmt.tokenizer import UNK, Pieces, Side, Tokenizer
@@ -46,9 +47,10 @@ class Usage:
         """A length that at least this share of the lines do not exceed."""
         return int(np.searchsorted(np.cumsum(self.lengths), share * self.lengths.sum()))
 
-    def tree(self) -> dict[str, Any]:
+    def tree(self, language: str) -> dict[str, Any]:
         """For the manifest."""
         return {
+            "unit": "word" if spaced(language) else "character",  # that pieces are counted by
             "lines": self.lines,
             "words": self.words,
             "characters": self.characters,

@@ -119,6 +119,8 @@ _SAME_WORDS = {"no": "nb", "bs": "hr", "sh": "sr", "ms": "id"}
 # Single characters of scripts that put no spaces between words (Thai, Lao, Burmese, Khmer, kana, Han), or words.
 _TOKEN = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+")
 
+_UNSPACED = frozenset(["HAN", "BOPOMOFO", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"])
+
 _EXPECTED, _OTHER, _NEITHER = 1, 2, 0  # a letter of the expected scripts, a letter of others, no letter
 # First words of names that are not the script: the signs of three of them belong to any script.
 _SCRIPT_OF_WORD = {"CJK": "HAN", "IDEOGRAPHIC": "HAN", "KATAKANA-HIRAGANA": "KATAKANA"} | dict.fromkeys(
@@ -159,6 +161,12 @@ def not_a_code(language: str) -> str:
     meant = next((_NAMES[word] for word in re.findall(r"[a-z]+", language.lower()) if word in _NAMES), "")
     hint = f" (did you mean `{meant}`?)" if meant else ""
     return f"must be a language code like de, zh-CN or eng_Latn, but is {language!r} instead{hint}"
+
+
+def spaced(language: str) -> bool:
+    """Whether text in a language has spaces between its words; what is not known has."""
+    found = scripts(language)
+    return not found or not found <= _UNSPACED
 
 
 def base_language(language: str) -> str:

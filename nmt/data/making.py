@@ -109,7 +109,7 @@ class Making:
             "markup": [s for corpus in seen if (s := corpus.markup.sentence(corpus.label))],
             "odd_characters": self.oddities.tree(),
             "odd_sentences": self.oddities.sentences(),
-            "usage": {"src": usage[0].tree(), "tgt": usage[1].tree()},
+            "usage": {"src": usage[0].tree(self.config.src_lang), "tgt": usage[1].tree(self.config.tgt_lang)},
             "valid": {name: len(units) for name, units in valid.items()},
             "test": {name: len(units) for name, units in test.items()},
             "files": list(self.files),

@@ -103,13 +103,21 @@ def _piece_sentences(usage: dict[str, Any]) -> list[str]:
         trip = of["round_trip"]
         changed = trip["changed"] - trip["spaces"]
         found.append(
-            f"{name}: {_per(of['pieces'] - of['lines'], of['words'])} pieces a word, "
+            f"{name}: {_rate(of)} pieces a {_unit(of)}, "
             f"{_per(of['characters'], of['pieces'] - of['lines'])} characters a piece; "
             f"{_share(of['unknown'], of['pieces'])} unknown, {_share(of['bytes'], of['pieces'])} bytes; "
             f"{changed:,} of {trip['lines']:,} lines tried do not come back as they were"
             + (f", for example {trip['example'][0]!r} -> {trip['example'][1]!r}" if trip["example"] else "")
         )
     return found
+
+
+def _unit(side: dict[str, Any]) -> str:
+    return str(side.get("unit", "word"))  # older manifests do not say it
+
+
+def _rate(side: dict[str, Any]) -> str:
+    return _per(side["pieces"] - side["lines"], side[f"{_unit(side)}s"])
 
 
 def _per(count: int, of: int) -> str:
@@ -170,7 +178,10 @@ def usage_rows(usage: dict[str, Any]) -> list[tuple[str, ...]]:
     src, tgt = usage["src"], usage["tgt"]
     return [
         ("pieces", *(f"{side['pieces']:,}" for side in (src, tgt))),
-        ("pieces a word", *(_per(side["pieces"] - side["lines"], side["words"]) for side in (src, tgt))),
+        (
+            "pieces a word",
+            *(_rate(side) + (" a character" if _unit(side) == "character" else "") for side in (src, tgt)),
+        ),
         ("unknown pieces", *(_share(side["unknown"], side["pieces"]) for side in (src, tgt))),
         ("byte pieces", *(_share(side["bytes"], side["pieces"]) for side in (src, tgt))),
         *(

@@ -120,10 +120,10 @@
     };
     const font = {family: getComputedStyle(document.body).fontFamily, size: 12, color: style("--text")};
     const layout = {
-      width: place.clientWidth, margin: {l: 40, r: 10, t: 10, b: 34}, font, showlegend: false, hovermode: "x unified", dragmode: "zoom",
+      width: place.clientWidth, margin: {l: 40, r: 16, t: 10, b: 34}, font, showlegend: false, hovermode: "x unified", dragmode: "zoom",
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", ...more,
       hoverlabel: {bgcolor: style("--surface"), bordercolor: style("--line"), font},
-      xaxis: {...axis, showgrid: false, ...x}, yaxis: {...axis, ...y},
+      xaxis: {...axis, showgrid: false, ticklabelstandoff: 5, ...x}, yaxis: {...axis, ...y},
     };
     Plotly.react(place, traces, layout, {displayModeBar: false});
     sizes.observe(place);

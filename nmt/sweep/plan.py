@@ -98,6 +98,10 @@ class Sweep:
 def load(name: str) -> Sweep:
     """Reads the file and checks all that it would train. Raises ConfigError with all problems, each with its place."""
     source = read(name)
+    if "base" not in source.tree and "data" in source.tree:
+        raise ConfigError(
+            f"{name}: is a training config; a sweep names it as its `base` (`nmt config sweep` prints an example)"
+        )
     file = checked(File, source)
     minutes = [] if file.minutes is None else [Override("train.minutes", file.minutes, source.place(("minutes",)))]
     variants.load(file.base, minutes)  # its own mistakes come before those of variants

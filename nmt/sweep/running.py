@@ -26,7 +26,7 @@ from nmt.sweep.table import table
 
 TRAIN = [sys.executable, "-m", "nmt", "train"]
 POLL = 0.1  # seconds
-Todo = Literal["begin", "go on", "begin anew"]
+Todo = Literal["begin", "go on", "begin anew", "leave"]
 
 
 class Runner:
@@ -40,13 +40,16 @@ class Runner:
     def table(self) -> str:
         """Of what was trained with the settings as they are now."""
         found = ((job, self.outcomes.get(job.key)) for job in self.sweep.jobs)
-        return table(self.sweep, {job.key: one for job, one in found if one and one.config == job.digest})
+        same = {job.key: one for job, one in found if one and one.config == job.digest}
+        return table(self.sweep, same, [job.key for _, job, todo in self._todo() if todo == "leave"])
 
     def plan(self) -> str:
         """What `run` would do."""
-        self._check_same()
         lines, used = [], self.used
         for number, job, todo in self._todo():
+            if todo == "leave":
+                lines.append(f"{self._title(number, job)}, trained with other settings ({_change(job)})")
+                continue
             need = self._need(job, todo)
             fits = self._fits(used, need)
             used += need if fits else 0
@@ -61,11 +64,14 @@ class Runner:
 
     def run(self) -> int:
         """Trains what is to be trained. Returns 0, or 128 + the signal that ended it early."""
-        self._check_same()
+        todos = list(self._todo())
+        self._name_changed([job for _, job, todo in todos if todo == "leave"])
         self._name_strangers()
         left_out = 0
         with self._claimed(), Signals() as signals:
-            for number, job, todo in list(self._todo()):
+            for number, job, todo in todos:
+                if todo == "leave":
+                    continue
                 if not self._fits(self.used, self._need(job, todo)):
                     left_out += 1
                     continue
@@ -76,7 +82,8 @@ class Runner:
                     say("stopped; everything is saved, the same command goes on")
                     return code
         if left_out:
-            say(f"{left_out} runs do not fit into the limit of {self.sweep.limit:g} minutes; raise it to go on")
+            runs = "1 run does" if left_out == 1 else f"{left_out} runs do"
+            say(f"{runs} not fit into the limit of {self.sweep.limit:g} minutes; raise it to go on")
         return 0
 
     @property
@@ -98,7 +105,7 @@ class Runner:
             if outcome is None:
                 yield number, job, "begin"
             elif outcome.config != job.digest:
-                yield number, job, "begin anew"
+                yield number, job, "begin anew" if self.again or outcome.state == "failed" else "leave"
             elif outcome.state == "begun" or (outcome.state == "failed" and self.again):
                 yield number, job, "go on"
 
@@ -111,18 +118,11 @@ class Runner:
         limit = self.sweep.limit
         return limit is None or (used < limit and used + need <= limit)
 
-    def _check_same(self) -> None:
-        """Raises NmtError for runs that were trained, or are half trained, with other settings than they have now."""
-        changed = [
-            job
-            for job in self.sweep.jobs
-            if (one := self.outcomes.get(job.key)) and one.config != job.digest and one.state != "failed"
-        ]
-        if changed and not self.again:
-            names = _some([f"`{job.name}`" for job in changed])
-            raise NmtError(
-                f"{self.sweep.file}: {len(changed)} runs were trained with other settings: {names} "
-                f"({_change(changed[0])}); undo the change, give variants new names, or train these anew with --again"
+    def _name_changed(self, jobs: list[Job]) -> None:
+        if jobs:
+            say(
+                f"note: trained with other settings, and left as they are: {_some([f'`{job.name}`' for job in jobs])} "
+                f"({_change(jobs[0])}); undo the change, give variants new names, or train these anew with --again"
             )
 
     def _name_strangers(self) -> None:
@@ -239,4 +239,4 @@ def _change(job: Job) -> str:
     except NmtError:
         return f"{job.file} is gone"
     changes = settings.compared({"before": before, "now": job.config})
-    return ", ".join(f"{key}: {was} -> {now}" for key, (was, now) in changes)
+    return ", ".join(f"{key}: {was or 'none'} -> {now or 'none'}" for key, (was, now) in changes)

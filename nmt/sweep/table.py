@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
@@ -16,7 +16,8 @@ from nmt.sweep.plan import Sweep
 # Student's t, whose interval holds 95%, by degrees of freedom from 1; for more, the last one errs on the careful side
 T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
 LEGEND = """\
-sd: standard deviation over seeds; in brackets: 95% interval of the difference (Welch's t); within noise: it holds 0.
+sd: standard deviation over seeds; in brackets: 95% interval of the difference (Welch's t); within noise: it holds 0."""
+CHANCE = """\
 The best of many variants owes some of its lead to chance: before you rely on it, train it with further seeds."""
 
 
@@ -34,8 +35,11 @@ class Standing:
         return [run.result["score"] for run in self.runs]
 
 
-def table(sweep: Sweep, outcomes: Outcomes) -> str:
-    """Markdown that reads as plain text too: the best variant first, those without a finished run last."""
+def table(sweep: Sweep, outcomes: Outcomes, changed: Collection[tuple[str, int]] = ()) -> str:
+    """Markdown that reads as plain text too: the best variant first, those without a finished run last.
+
+    `changed`: runs that were trained with other settings, so that they have no outcome here.
+    """
     lower = sweep.metric in LOWER_IS_BETTER
     standings = [_standing(sweep, variant, outcomes) for variant in sweep.settings]
     standings.sort(key=lambda one: fmean(one.scores) * (1 if lower else -1) if one.runs else math.inf)
@@ -44,7 +48,8 @@ def table(sweep: Sweep, outcomes: Outcomes) -> str:
     digits = 3 if sweep.metric == "nll" else 2
     rows = [_row(one, standings[0], digits) for one in standings]
     title = f"{sweep.file}: {sweep.metric} on {sweep.valid}, means over seeds"
-    return "\n".join([title, "", *_aligned([head, *rows]), "", LEGEND, *_others(sweep, outcomes), ""])
+    legend = [LEGEND, CHANCE] if sum(bool(one.runs) for one in standings) > 1 else [LEGEND]
+    return "\n".join([title, "", *_aligned([head, *rows]), "", *legend, *_others(sweep, outcomes, changed), ""])
 
 
 def _standing(sweep: Sweep, variant: str, outcomes: Outcomes) -> Standing:
@@ -102,9 +107,10 @@ def _aligned(rows: list[list[str]]) -> Iterator[str]:
             yield f"|{'|'.join('-' * (width + 2) for width in widths)}|"
 
 
-def _others(sweep: Sweep, outcomes: Outcomes) -> Iterator[str]:
+def _others(sweep: Sweep, outcomes: Outcomes, changed: Collection[tuple[str, int]]) -> Iterator[str]:
     """The runs that are not in the table."""
-    found = [(job, outcomes.get(job.key)) for job in sweep.jobs]
+    yield from (f"{variant}, seed {seed}: trained with other settings" for variant, seed in changed)
+    found = [(job, outcomes.get(job.key)) for job in sweep.jobs if job.key not in changed]
     yield from (f"{job.name}: failed: {one.why}" for job, one in found if one and one.state == "failed")
     if waiting := sum(one is None or one.state == "begun" for _, one in found):
-        yield f"still to come: {waiting} of {len(found)} runs"
+        yield f"still to come: {waiting} of {len(sweep.jobs)} runs"

@@ -385,6 +385,27 @@ def test_results_made_otherwise_are_kept_beside_each_other(command, tmp_path: Pa
     assert len(list((run / "evaluate").glob("*.json"))) == len(kept)  # the same again has the same name
 
 
+def test_a_plain_evaluation_leaves_the_interval_of_an_earlier_one(command, tmp_path: Path):
+    """As long as it says something of the translations, which a report shows it with."""
+    assert command("train", make_toy(tmp_path, train=20, steps=1)).code == 0
+    run = tmp_path / "run"
+
+    def bleu() -> dict[str, Any]:
+        [kept] = (run / "evaluate").glob("*.json")
+        found: dict[str, Any] = json.loads(kept.read_text())["scores"]["bleu"]
+        return found
+
+    succeed(command("evaluate", run, "--json", "--confidence"))
+    sure = bleu()
+    assert "|bs:1000|" in sure["signature"] and len(sure["interval"]) == 2
+    [plain] = succeed(command("evaluate", run, "--json"))
+    assert bleu() == sure and "interval" not in plain["scores"]["bleu"]
+    [lines] = (run / "evaluate").glob("*.en")
+    lines.write_text("other\n" * 40)
+    [plain] = succeed(command("evaluate", run, "--json"))
+    assert bleu() == plain["scores"]["bleu"]
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_the_number_in_the_log_is_that_of_evaluate_for_every_set(command, tmp_path: Path, precision: str):
     """Case 57: with several validation sets, also in bf16; the translations of a validation are kept (case 60)."""

@@ -356,6 +356,14 @@ def test_words_that_the_source_repeats_may_be_repeated(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == "warning: 1 translation ended in a repetition: line 2\n"
 
 
+def test_half_a_character_is_named_unless_the_source_has_one(capsys: pytest.CaptureFixture[str]) -> None:
+    faults = Faults()
+    for line, source in enumerate(["a", "a \ufffd"], 1):
+        faults.look(line, source, Translation("b \ufffd", -1.0, pieces=["b", "<0xE7>"]))
+    faults.tell()
+    assert capsys.readouterr().err == "warning: 1 translation came out with broken characters (U+FFFD): line 1\n"
+
+
 @pytest.mark.parametrize(
     ("tokens", "yes"),
     [

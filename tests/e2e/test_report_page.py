@@ -286,6 +286,9 @@ def test_a_browser_draws_the_page(command: Callable[..., Any], run: Path) -> Non
           setTimeout(() => {
             tell("after", axis());
             tell("curves", document.querySelectorAll("#curves .scatterlayer .trace").length);
+            const [x, y] = ["x", "y"].map(axis => [...document.querySelectorAll(`#sentences .${axis}tick`)]);
+            tell("last", x.at(-1).textContent);
+            tell("apart", x[0].getBoundingClientRect().top - y[0].getBoundingClientRect().top > 12);  // their size
             tell("bars", document.querySelectorAll("#sentences .bars .point, #corpora .lines path").length > 5);
             tell("map", map !== document.getElementById("map").outerHTML);
             tell("wide", document.documentElement.scrollWidth > innerWidth);
@@ -293,7 +296,17 @@ def test_a_browser_draws_the_page(command: Callable[..., Any], run: Path) -> Non
         }, 3000));
         """,
     )
-    for said in ("before=steps", "ranges=1", "late=true", "after=minutes", "bars=true", "map=true", "wide=false"):
+    for said in (
+        "before=steps",
+        "ranges=1",
+        "late=true",
+        "after=minutes",
+        "bars=true",
+        "map=true",
+        "wide=false",
+        "last=100",
+        "apart=true",
+    ):
         assert f"<output>{said}</output>" in seen
     assert int(re.findall("<output>curves=(.*?)</output>", seen)[0]) >= 10
     assert 'aria-pressed="true">Best<' in seen and 'aria-pressed="false">Worst<' in seen

@@ -209,6 +209,9 @@ def test_the_limit_counts_over_all_sessions(sweep) -> None:
     Path("out/sweep.jsonl").write_text(json.dumps(row | {"seconds": 600}) + "\n")
     _, out, err = sweep(minutes=None, limit=10)
     assert begun(err) == [] and "3 runs do not fit" in err and cells(out)[0][2] == "1 of 2"
+    assert "owes some of its lead to chance" not in out.decode()  # of one variant
+    _, _, err = sweep(limit=10, seeds=[1])
+    assert "1 run does not fit" in err
 
 
 # --- an edited file ---
@@ -230,16 +233,39 @@ def test_finished_runs_are_kept_when_variants_and_seeds_are_added(sweep) -> None
 
 def test_runs_with_other_settings_are_named_and_trained_anew_only_when_told_so(sweep) -> None:
     sweep(variants={"a": {"model.dropout": 0.3}})
-    found = sweep(variants={"a": {"model.dropout": 0.4}})
-    assert (found.code, found.out) == (2, b"")
-    (line,) = found.err.splitlines()
-    assert line.startswith("error: sweep.yaml: 2 runs were trained with other settings: `a, seed 1`, `a, seed 2`")
-    assert "(model.dropout: 0.3 -> 0.4)" in line and "--again" in line
-    _, out, _ = sweep("--table", variants={"a": {"model.dropout": 0.4}})
-    assert cells(out)[-1][:3] == ["a", "model.dropout=0.4", "0 of 2"]  # no score of other settings
+    changed = {"a": {"model.dropout": 0.4}, "b": {"model.dropout": 0.5}}
+    code, out, err = sweep("--dry-run", variants=changed)
+    lines = out.decode().splitlines()
+    assert (code, err) == (0, "") and [line.partition(", seed")[0] for line in lines[:-1]] == [
+        "1 of 8: a",
+        "2 of 8: b",
+        "5 of 8: a",
+        "6 of 8: b",
+    ]
+    assert lines[0] == "1 of 8: a, seed 1, trained with other settings (model.dropout: 0.3 -> 0.4)"
+    code, out, err = sweep(variants=changed)
+    assert code == 0 and begun(err) == ["b, seed 1", "b, seed 2"]
+    [note] = [line for line in err.splitlines() if line.startswith("note: ")]
+    assert "trained with other settings, and left as they are: `a, seed 1`, `a, seed 2`" in note
+    assert "(model.dropout: 0.3 -> 0.4)" in note and "--again" in note
+    for answer in (out, sweep("--table", variants=changed).out):
+        assert cells(answer)[-1][:4] == ["a", "model.dropout=0.4", "0 of 2", ""]  # no score of other settings
+        assert "\na, seed 1: trained with other settings\n" in answer.decode() and "to come" not in answer.decode()
     found = sweep("--again", variants={"a": {"model.dropout": 0.4}})
     assert begun(found.err) == ["a, seed 1, begin anew", "a, seed 2, begin anew"]
     assert cells(found.out)[0][:4] == ["a", "model.dropout=0.4", "2 of 2", "41.50"]
+
+
+def test_a_setting_that_is_gone_has_no_value(sweep) -> None:
+    sweep(seeds=[1], grid={}, variants={"a": {"model.position": {"name": "rotary", "base": 5000.0}}})
+    _, out, _ = sweep("--dry-run", seeds=[1], grid={}, variants={"a": {"model.position": "learned"}})
+    assert "model.position.base: 5000.0 -> none" in out.decode()
+
+
+def test_a_training_config_is_no_sweep(sweep, command) -> None:
+    sweep("--dry-run")
+    code, _, err = command("sweep", "toy.yaml")
+    assert code == 2 and err.startswith("error: toy.yaml: is a training config; ") and err.count("\n") == 1
 
 
 def test_a_new_test_set_in_the_base_changes_no_run(sweep) -> None:
@@ -329,7 +355,7 @@ def test_differences_have_welchs_interval(tmp_path: Path) -> None:
     rows = cells(text.encode())
     assert [row[0] for row in rows][:4] == ["best", "once", "near", "worse"] or rows[0][0] in ("best", "once")
     behind = {row[0]: row[5] for row in rows}
-    assert behind["worse"] == "3.00 [0.73, 5.27]"
+    assert behind["worse"] == "3.00 [0.73, 5.27]" and "owes some of its lead to chance" in text
     assert behind["near"].endswith("within noise") and behind["once"] in ("", "0.00") and behind["none"] == ""
     assert rows[-1][0] == "none" and "still to come" in text
 

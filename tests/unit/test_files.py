@@ -306,6 +306,13 @@ def test_a_name_in_gz_is_compressed_and_the_same_text_gives_the_same_bytes(tmp_p
     assert packed[0] == packed[1] != b"text\n"
 
 
+@pytest.mark.parametrize("name", ["a.xz", "a.de.bz2", "a.zst"])
+def test_a_name_of_what_is_only_read_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(NmtError, match=r"is read but not written; name it \.gz"), write_file(tmp_path / name):
+        pytest.fail("the block must not be entered")
+    assert not os.listdir(tmp_path)
+
+
 def test_what_is_no_regular_file_is_written_directly() -> None:
     with write_file("/dev/null") as stream:
         stream.write(b"gone")

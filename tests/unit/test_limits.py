@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nmt import limits
 from nmt.config import Train
+from nmt.journal import Journal
 from nmt.limits import Limits
 from nmt.ranks import Ranks
 from nmt.resume import TrainState
+from nmt.run import Run
 
 
 class Clock:
@@ -79,6 +82,17 @@ def test_the_time_left_of_a_run_limited_by_minutes_is_what_the_clock_says(clock:
     clock.now += 30
     timed.look(state)
     assert timed.left() == pytest.approx(90)
+    clock.now += 100  # the last update was a slow one
+    timed.look(state)
+    assert timed.left() == 0
+
+
+@pytest.mark.parametrize(("left", "said"), [(0.0, "0 s"), (59.0, "59 s"), (60.0, "1 min"), (7_000.0, "117 min")])
+def test_the_last_minute_is_told_in_seconds(tmp_path: Path, left: float, said: str):
+    journal = Journal(Run(tmp_path), True, False)
+    sums = dict.fromkeys(["steps", "tokens", "seconds", "used", "loss", "nll", "norm", "skipped", "lr", "padding"], 1.0)
+    journal.updates(1, 0.1, sums, 1.0, 0.5, left, 1e9)
+    assert journal.paths.log.read_text().endswith(f"1.0 GB  {said} left\n")
 
 
 def test_a_raised_limit_that_is_used_up_already_says_what_to_set(clock: Clock):

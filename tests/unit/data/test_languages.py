@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.languages import Sides, script_of, script_share, scripts, words_of
+from nmt.data.languages import Sides, script_of, script_share, scripts, spaced, words_of
 
 CORPORA = os.environ.get("NMT_TEST_CORPORA")
 
@@ -61,6 +61,11 @@ def test_the_script_of_characters(characters: str, script: str) -> None:
 )
 def test_the_scripts_of_a_language(language: str, expected: str) -> None:
     assert scripts(language) == frozenset(expected.split())
+
+
+def test_some_languages_put_no_spaces_between_words() -> None:
+    assert not any(map(spaced, ["zh", "zho_Hant", "yue", "ja-JP", "th", "lo", "km", "my", "bo"]))
+    assert all(map(spaced, ["ko", "en", "vi", "ar", "hi", "sr", "xx"]))
 
 
 def test_the_share_of_expected_letters() -> None:

@@ -159,13 +159,14 @@ def test_how_text_becomes_pieces_is_counted_for_what_is_kept(place: Place) -> No
     for side, texts, ids in (("src", 0, 2), ("tgt", 1, 3)):
         of, lengths = usage[side], sorted(len(row[ids]) for row in rows)
         assert (of["lines"], of["pieces"], of["unknown"], of["bytes"]) == (6, sum(lengths), 0, 0)
-        assert of["words"] == sum(row[texts].count(" ") + 1 for row in rows)
+        assert of["words"] == sum(row[texts].count(" ") + 1 for row in rows) and of["unit"] == "word"
         assert of["characters"] == sum(len(row[texts]) for row in rows)
         assert (of["lengths"]["p1"], of["lengths"]["p50"], of["lengths"]["max"]) == (lengths[0], lengths[2], lengths[5])
         assert of["lengths"]["mean"] == round(sum(lengths) / 6, 2)
         assert of["round_trip"]["lines"] == 6
     assert usage["src"]["round_trip"] == {"lines": 6, "changed": 1, "spaces": 1, "example": None}  # spaces become one
     assert usage["tgt"]["round_trip"]["example"] == ["▁x", "x"]
+    assert place.prepare("tgt_lang=zh", fresh=True).manifest["usage"]["tgt"]["unit"] == "character"
 
 
 def test_the_report_lies_beside_the_manifest_and_says_what_the_terminal_said(place: Place) -> None:

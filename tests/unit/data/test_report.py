@@ -227,6 +227,14 @@ def test_a_report_without_faults_has_no_empty_parts(manifest: dict[str, Any]) ->
     assert "## Odd characters\n\nNone.\n" in text
 
 
+def test_text_without_spaces_between_words_is_counted_by_the_character(manifest: dict[str, Any]) -> None:
+    manifest["usage"]["tgt"] = side(unit="character")
+    assert any(
+        line.startswith("target: 0.25 pieces a character, 4.00 characters a piece; ") for line in lines(manifest)
+    )
+    assert "| pieces a word | 1.44 | 0.25 a character |" in markdown(manifest)
+
+
 def test_nothing_is_divided_by_nothing(manifest: dict[str, Any]) -> None:
     empty = side(lines=0, words=0, characters=0, pieces=0, bytes=0)
     manifest["usage"] = {"src": empty, "tgt": empty}
