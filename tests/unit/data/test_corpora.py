@@ -87,8 +87,8 @@ def test_a_prefix_of_one_word_is_a_tag(root: Path, prefix: str, tag: str | None)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"weight": 0}, "`weight` of `plain` must be a number >= 0.001"),
-        ({"weight": -1.0}, "`weight` of `plain` must be a number >= 0.001"),
+        ({"weight": 0}, "`weight` of `plain` must be a number from 0.001 to 1000"),
+        ({"weight": -1.0}, "`weight` of `plain` must be a number from 0.001 to 1000"),
         ({"limit": 0}, "`limit` of `plain` must be an integer >= 1 or null"),
         ({"prefix": 3}, "`prefix` of `plain` must be text"),
         ({"reverse": "yes"}, "`reverse` of `plain` must be true or false"),
