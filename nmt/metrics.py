@@ -12,19 +12,13 @@ from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
 from nmt.choice import Natural, did_you_mean
+from nmt.data.languages import base_language
 from nmt.errors import ConfigError, DataError
 
 # sacrebleu's 13a splits at spaces and punctuation, so these languages need a tokenizer of their own.
-TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+TOKENIZERS = {"zh": "zh", "yue": "zh", "cn": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 RESAMPLES = 1000
 CHRF_PLUS_PLUS = 2  # its order of words
-ALIASES = {"zho": "zh", "chi": "zh", "cmn": "zh", "yue": "zh", "cn": "zh", "jpn": "ja", "kor": "ko"}
-
-
-def language_of(code: str) -> str:
-    """The language of a code like zh, zh-CN, zho_Hans or cmn, two letters for those of TOKENIZERS."""
-    language = code.replace("_", "-").split("-")[0].lower()
-    return ALIASES.get(language, language)
 
 
 @dataclass(frozen=True)
@@ -78,7 +72,7 @@ class _Sacrebleu:
 
 def bleu(tgt_lang: str, *, tokenize: str = "auto", lowercase: bool = False) -> Metric:
     """BLEU (Papineni et al. 2002; Post 2018); the tokenizer follows the target language unless it is named."""
-    language = language_of(tgt_lang)
+    language = base_language(tgt_lang)
     chosen = TOKENIZERS.get(language, "13a") if tokenize == "auto" else tokenize
     try:
         return _Sacrebleu("bleu", BLEU(tokenize=chosen, lowercase=lowercase))
@@ -112,7 +106,7 @@ def ter(
     case_sensitive: bool = False,
 ) -> Metric:
     """Translation edit rate (Snover et al. 2006): lower is better. asian_support auto: for zh, ja and ko."""
-    asian = language_of(tgt_lang) in TOKENIZERS if asian_support == "auto" else asian_support
+    asian = base_language(tgt_lang) in TOKENIZERS if asian_support == "auto" else asian_support
     metric = TER(normalized=normalized or asian, asian_support=asian, case_sensitive=case_sensitive)
     return _Sacrebleu("ter", metric)
 

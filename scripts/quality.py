@@ -27,7 +27,7 @@ TRIAL = 10.0  # seconds that tell how fast a program is, and so after how many u
 SAVES = 10  # between two points in time
 START_UP = 10  # seconds that nmt's own limit does not see: imports before, saving after
 ALIKE = {  # what the others have, or are told in their scripts
-    **dict.fromkeys(("attention_dropout", "activation_dropout", "word_dropout"), 0.0),
+    **dict.fromkeys(("attention_dropout", "activation_dropout"), 0.0),
     "norm": "layer",
     "norm_first": True,
     "activation": "relu",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from nmt.sweep import plan
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem not in ("reference", "sweep"))
-PROMISED = {"demo", "multi30k", "tatoeba_zh_en", "iwslt14", "base", "big"}
+PROMISED = {"demo", "multi30k", "multi30k_lc", "tatoeba_zh_en", "iwslt14", "base", "big"}
 
 
 def load(name: str) -> Config:
@@ -115,6 +116,13 @@ def test_multi30k_is_the_small_model() -> None:
     assert (config.model.dim, config.model.encoder_layers, config.model.decoder_layers) == (128, 4, 4)
     assert (config.tokenizer.name, config.tokenizer.options["vocab_size"]) == ("bpe", 10000)
     assert size(model_of(config)) == pytest.approx(2.6e6, rel=0.05)
+
+
+def test_the_lower_cased_multi30k_has_other_text_and_scores_and_no_other_recipe() -> None:
+    raw, lower = load("multi30k"), load("multi30k_lc")
+    other = dataclasses.replace(lower, run_dir=raw.run_dir, data=raw.data, metrics=raw.metrics)
+    assert other == raw
+    assert lower.metrics["bleu"] == {"tokenize": "none"}
 
 
 def test_demo_needs_no_files() -> None:
