@@ -129,6 +129,7 @@ def _job(folder: Path, options: argparse.Namespace) -> tuple[Figures, Figures]:
     lines = list(read_lines(options.src))
     (folder / "test").write_text("".join(f"{line}\n" for line in lines))
     _write_ids(folder / "test.ids", Tokenizer.load(folder / "run" / "prepared").encode_src(lines))
+    adam = config.train.optimizer.options
     job = {
         "folder": str(folder),
         **give_pieces(folder, str(folder / "run")),
@@ -138,7 +139,7 @@ def _job(folder: Path, options: argparse.Namespace) -> tuple[Figures, Figures]:
         "seconds": TRIAL,
         "threads": options.threads,
         "precision": options.precision,
-        "rate": options.rate or config.train.optimizer.options["lr"],
+        "rate": options.rate or adam.get("adamw_lr", adam["lr"]),  # the others have no muon
         "warm_up": options.warm_up,
         "seed": config.seed,
     }
