@@ -75,7 +75,8 @@ def bleu(tgt_lang: str, *, tokenize: str = "auto", lowercase: bool = False) -> M
     language = base_language(tgt_lang)
     chosen = TOKENIZERS.get(language, "13a") if tokenize == "auto" else tokenize
     try:
-        return _Sacrebleu("bleu", BLEU(tokenize=chosen, lowercase=lowercase))
+        # sacrebleu advises against text that is tokenised already: whoever says `none` means it.
+        return _Sacrebleu("bleu", BLEU(tokenize=chosen, lowercase=lowercase, force=chosen == "none"))
     except OSError as error:  # a model that has to be fetched
         raise ConfigError(f"metrics.bleu: the tokenizer {chosen} cannot be fetched: {error}") from None
     except (ImportError, RuntimeError) as error:

@@ -100,3 +100,12 @@ def test_chinese_is_chinese_by_any_code(code: str):
 
 def test_javanese_is_not_japanese():
     assert "asian:no" in METRICS["ter"]("jav")(["a b"], [["a b"]]).signature
+
+
+@pytest.mark.parametrize(("tokenize", "advice"), [("none", 0), ("13a", 1)])
+def test_text_said_to_be_tokenised_is_not_advised_against(
+    tokenize: str, advice: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = ["two men are here ."] * 200
+    assert bleu("de", tokenize=tokenize)(lines, [lines]).value == pytest.approx(100)
+    assert caplog.text.count("forgot to detokenize") == advice
