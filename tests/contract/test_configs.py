@@ -23,7 +23,7 @@ from nmt.sweep import plan
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem not in ("reference", "sweep"))
-PROMISED = {"demo", "multi30k", "multi30k_lc", "tatoeba_zh_en", "iwslt14", "base", "big"}
+PROMISED = {"demo", "multi30k", "multi30k_lc", "tatoeba_zh_en", "low_resource", "iwslt14", "base", "big"}
 
 
 def load(name: str) -> Config:
