@@ -13,7 +13,7 @@ from nmt import variants
 from nmt.data.prepare import open_prepared
 from nmt.run import Run
 from nmt.signals import Signals
-from nmt.train import Sets, Trainer
+from nmt.trainer import Sets, Trainer
 
 
 def main() -> None:

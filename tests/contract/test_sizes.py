@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[2] / "nmt"
 
 FILE, FUNCTION, PARAMETERS = 400, 50, 8
 
-LONG_FILES = {"train.py": "the loop, read from top to bottom"}
+LONG_FILES = {"trainer.py": "the loop, read from top to bottom"}
 LONG_FUNCTIONS = {
     "cli/translate.py translate": "the options of a command, one after another",
     "cli/evaluate.py evaluate": "likewise",

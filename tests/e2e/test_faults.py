@@ -39,7 +39,7 @@ from nmt.data.batches import Batch
 from nmt.errors import BusyError, CheckpointError, NmtError
 from nmt.model.transformer import Transformer
 from nmt.run import Run
-from nmt.train import Trainer
+from nmt.trainer import Trainer
 from nmt.update import Updater
 
 DRY = "model.dropout=0.0"

@@ -122,7 +122,7 @@ def test_a_slow_run_says_early_and_once_that_it_works(tmp_path: Path, monkeypatc
     config = make_toy(tmp_path, train=300, log_every=3)
     assert fit(config, "train.steps=4") == 0
     assert "seconds; numbers come" not in log(tmp_path / "run")
-    monkeypatch.setattr("nmt.train.SILENT", 0)
+    monkeypatch.setattr("nmt.trainer.SILENT", 0)
     assert fit(config, "train.steps=4", fresh=True) == 0
     said = [line for line in log(tmp_path / "run").splitlines() if " step " in line]
     assert said[0].endswith(" step 1 after 0 seconds; numbers come every 3 steps")

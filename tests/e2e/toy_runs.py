@@ -19,7 +19,8 @@ from safetensors.torch import load_file
 
 from nmt import checkpoint, variants
 from nmt.resume import TrainState
-from nmt.train import Trainer, train
+from nmt.train import train
+from nmt.trainer import Trainer
 from nmt.update import Updater
 
 # What is measured rather than computed: all else must be equal when a run is repeated or taken up again.

@@ -31,7 +31,8 @@ from nmt.run import Run
 from nmt.search.constraints import Constraints
 from nmt.search.methods import SEARCHES, Hypothesis, Sources
 from nmt.tokenizer import EOS, TOKENIZERS
-from nmt.train import Sets, fit
+from nmt.train import fit
+from nmt.trainer import Sets
 
 pytestmark = [
     pytest.mark.gpu,
@@ -183,7 +184,7 @@ def test_training_in_bf16_stays_finite_and_learns(name: str) -> None:
 
 
 class Pairs:
-    """Copying, in memory, as nmt.train wants it."""
+    """Copying, in memory, as a Trainer wants it."""
 
     def __init__(self, lines: list[str], ids: list[np.ndarray]) -> None:
         self.lines, self.sentences = lines, ids
