@@ -23,6 +23,18 @@ from nmt.files import check_writable, write_file
 T = TypeVar("T")
 TIMEOUT = timedelta(minutes=10)  # after which a process gives up waiting for the others
 PATIENCE = timedelta(days=30)  # the same, where one may be done long before the others
+GONE = ("Connection closed", "Connection reset", "Broken pipe")  # what is said of another process that has ended
+
+
+@contextlib.contextmanager
+def _answered() -> Iterator[None]:
+    """Raises NmtError if another process has ended, which has said why."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not any(words in str(error) for words in GONE):
+            raise
+        raise NmtError("another process has ended; what it said before tells why") from None
 
 
 class Ranks:
@@ -39,7 +51,8 @@ class Ranks:
     def sum(self, tensor: Tensor) -> Tensor:
         """The sum over all processes, in place."""
         if self.world > 1:
-            dist.all_reduce(tensor)
+            with _answered():
+                dist.all_reduce(tensor)
         return tensor
 
     def sum_gradients(self, parameters: list[torch.nn.Parameter]) -> None:
@@ -48,7 +61,8 @@ class Ranks:
             return
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([grad.flatten() for grad in grads])
-        dist.all_reduce(flat)
+        with _answered():
+            dist.all_reduce(flat)
         parts = torch.split(flat, [p.numel() for p in parameters])
         for parameter, part in zip(parameters, parts, strict=True):
             parameter.grad = part.view_as(parameter)
@@ -58,7 +72,8 @@ class Ranks:
         if self.world == 1:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.float64)
-        dist.all_reduce(tensor, dist.ReduceOp.MAX, group=self.messages)
+        with _answered():
+            dist.all_reduce(tensor, dist.ReduceOp.MAX, group=self.messages)
         found: list[float] = tensor.tolist()
         return found
 
@@ -67,13 +82,15 @@ class Ranks:
         if self.world == 1:
             return [value]
         found: list[Any] = [None] * self.world
-        dist.all_gather_object(found, value, group=self.messages)
+        with _answered():
+            dist.all_gather_object(found, value, group=self.messages)
         return found
 
     def wait(self) -> None:
         """Until all are here."""
         if self.world > 1:
-            dist.barrier(group=self.messages)
+            with _answered():
+                dist.barrier(group=self.messages)
 
 
 def started() -> tuple[int, int, int]:

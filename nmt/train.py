@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 
-from nmt import runtime
+import torch
+
+from nmt import checkpoint, optim, runtime
 from nmt.choice import build
 from nmt.config import Config
 from nmt.data import filters
@@ -39,6 +41,9 @@ def train(config: Config, fresh: bool) -> int:
     where = runtime.choose(config.train.device, config.train.precision, config.train.threads)  # says what is missing
     if config.train.tensorboard:
         summary_writer()  # likewise
+    if config.train.freeze:  # a part that the model does not have is found before the data is prepared
+        with torch.device("meta"):
+            optim.freeze(checkpoint.build_model(config.model, 1, 1), config.train.freeze)
     tokenizer_from = None
     if config.train.init_from:
         going_on = begun(paths) and not fresh  # then the model to start from is not needed any more

@@ -117,12 +117,13 @@ def test_frozen_parts_stay_as_they_are_bit_for_bit(tmp_path: Path, source: Path,
     assert not any(name.startswith("encoder.") for name in load_file(last(tmp_path / "run") / "optimizer.safetensors"))
 
 
-def test_a_part_that_the_model_does_not_have_is_one_line(tmp_path: Path, command):
+def test_a_part_that_the_model_does_not_have_is_one_line_before_any_work(tmp_path: Path, command):
     config = make_toy(tmp_path, train=60, **FEW)
     answer: Answer = command("train", config, "-s", "train.freeze=[encoder, decodr]")
     [error] = [line for line in answer.err.splitlines() if line.startswith("error")]
     assert answer.code == 2
     assert "train.freeze: the model has no part `decodr`; it has src_embedding" in error and "decoder" in error
+    assert not (tmp_path / "run").exists()
 
 
 # --- averages, other optimisers ---

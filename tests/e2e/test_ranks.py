@@ -30,6 +30,8 @@ from toy_runs import (
     when,
 )
 
+from nmt import checkpoint
+from nmt.errors import NmtError
 from nmt.translate import Translator
 from nmt.update import Updater
 
@@ -125,6 +127,25 @@ def test_a_process_that_fails_ends_the_others(tmp_path: Path):
     assert time.monotonic() - started < 50
     assert all(code not in (0, None) for code in codes), codes
     assert "the cat sat on this process" in (tmp_path / "rank-1.err").read_text()
+
+
+def train_refusing(config: str) -> None:
+    """`nmt train`, in which the first process cannot save."""
+
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise NmtError("the disk is full")
+
+    if os.environ["RANK"] == "0":
+        checkpoint.save = refuse  # type: ignore[assignment]
+    run_command("train", config)
+
+
+def test_a_mistake_that_one_process_meets_is_no_traceback_of_the_others(tmp_path: Path):
+    config = make_toy(tmp_path, train=300, steps=10_000, save_every=3)
+    assert [end(rank) for rank in start_ranks(2, tmp_path, train_refusing, str(config))] == [2, 2]
+    assert "error: the disk is full" in (tmp_path / "rank-0.err").read_text()
+    said = (tmp_path / "rank-1.err").read_text()
+    assert "error: another process has ended; what it said before tells why" in said and "Traceback" not in said
 
 
 def train_signalled(config: str, step: int, *overrides: str) -> None:
